@@ -1,0 +1,71 @@
+#include "base/bytes.h"
+
+void akv_hex(char *hex, const void *bytes, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *p = bytes;
+    for (size_t i = 0; i < n; i++) {
+        hex[2 * i] = digits[p[i] >> 4];
+        hex[2 * i + 1] = digits[p[i] & 15];
+    }
+    hex[2 * n] = '\0';
+}
+
+static int nibble(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool akv_unhex(void *bytes, size_t n, const char *hex, size_t hex_len)
+{
+    if (hex_len != 2 * n)
+        return false;
+    uint8_t *p = bytes;
+    for (size_t i = 0; i < n; i++) {
+        int hi = nibble(hex[2 * i]), lo = nibble(hex[2 * i + 1]);
+        if (hi < 0 || lo < 0)
+            return false;
+        p[i] = (uint8_t)(hi << 4 | lo);
+    }
+    return true;
+}
+
+size_t akv_utf8_len(const char *s, size_t len)
+{
+    const uint8_t *p = (const uint8_t *)s;
+    if (!len)
+        return 0;
+    if (p[0] < 0x80)
+        return 1;
+    size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    if (p[0] < 0xc2 || p[0] > 0xf4 || len < n)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    /* overlong forms, surrogates, past U+10FFFF */
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+        (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+bool akv_utf8_valid(const char *s, size_t len, size_t *bad)
+{
+    for (size_t i = 0; i < len;) {
+        size_t n = akv_utf8_len(s + i, len - i);
+        if (!n) {
+            if (bad)
+                *bad = i;
+            return false;
+        }
+        i += n;
+    }
+    return true;
+}

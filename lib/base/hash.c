@@ -1,0 +1,54 @@
+#include "base/hash.h"
+
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include "base/bytes.h"
+
+void akv_sha_begin(struct akv_sha *s)
+{
+    if (!s->ctx)
+        s->ctx = EVP_MD_CTX_new();
+    s->failed = !s->ctx || EVP_DigestInit_ex(s->ctx, EVP_sha256(), NULL) != 1;
+}
+
+void akv_sha_add(struct akv_sha *s, const void *p, size_t n)
+{
+    if (!s->failed && n && EVP_DigestUpdate(s->ctx, p, n) != 1)
+        s->failed = true;
+}
+
+void akv_sha_field(struct akv_sha *s, const void *p, size_t n)
+{
+    uint8_t len[4];
+    if (n > UINT32_MAX)
+        s->failed = true;
+    akv_put_u32(len, (uint32_t)n);
+    akv_sha_add(s, len, sizeof len);
+    akv_sha_add(s, p, n);
+}
+
+int akv_sha_end(struct akv_sha *s, uint8_t out[AKV_SHA_BYTES], struct akv_err *err)
+{
+    if (s->failed || EVP_DigestFinal_ex(s->ctx, out, NULL) != 1)
+        return akv_fail(err, AKV_E_IO, "SHA-256: the OpenSSL digest failed");
+    return 0;
+}
+
+void akv_sha_release(struct akv_sha *s)
+{
+    EVP_MD_CTX_free(s->ctx);
+    s->ctx = NULL;
+}
+
+int akv_sha256(uint8_t out[AKV_SHA_BYTES], const void *p, size_t n, struct akv_err *err)
+{
+    if (EVP_Digest(p, n, out, NULL, EVP_sha256(), NULL) != 1)
+        return akv_fail(err, AKV_E_IO, "SHA-256: the OpenSSL digest failed");
+    return 0;
+}
+
+uint64_t akv_xxh64(const void *p, size_t n)
+{
+    return XXH64(p, n, 0);
+}

@@ -1,0 +1,157 @@
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define IN_BUF ((size_t)1 << 16)
+
+int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err)
+{
+    const char *at = p;
+    while (n) {
+        ssize_t w = write(fd, at, n);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            return akv_fail_errno(err, "%s: cannot write", name);
+        at += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+ssize_t akv_read_upto(int fd, void *p, size_t n, const char *name, struct akv_err *err)
+{
+    char *at = p;
+    size_t got = 0;
+    while (got < n) {
+        ssize_t r = read(fd, at + got, n - got);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return akv_fail_errno(err, "%s: cannot read", name);
+        if (r == 0)
+            break;
+        got += (size_t)r;
+    }
+    return (ssize_t)got;
+}
+
+int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err)
+{
+    *in = (struct akv_in){.fd = fd, .cap = IN_BUF};
+    in->name = akv_strndup(name, strlen(name), err);
+    in->buf = akv_alloc(IN_BUF, 1, err);
+    if (in->name && in->buf)
+        return 0;
+    akv_in_release(in);
+    return AKV_E_IO;
+}
+
+void akv_in_release(struct akv_in *in)
+{
+    free(in->name);
+    free(in->buf);
+    *in = (struct akv_in){.fd = -1};
+}
+
+/* One read() into the free end of the buffer, after moving what is left to its start. */
+static int fill(struct akv_in *in, struct akv_err *err)
+{
+    if (in->at) {
+        memmove(in->buf, in->buf + in->at, in->end - in->at);
+        in->end -= in->at;
+        in->at = 0;
+    }
+    while (!in->eof) {
+        ssize_t r = read(in->fd, in->buf + in->end, in->cap - in->end);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return akv_fail_errno(err, "%s: cannot read", in->name);
+        if (r == 0)
+            in->eof = true;
+        in->end += (size_t)r;
+        break;
+    }
+    return 0;
+}
+
+ssize_t akv_in_peek(struct akv_in *in, const uint8_t **p, size_t n, struct akv_err *err)
+{
+    while (in->end - in->at < n && !in->eof) {
+        int rc = fill(in, err);
+        if (rc < 0)
+            return rc;
+    }
+    *p = in->buf + in->at;
+    size_t have = in->end - in->at;
+    return (ssize_t)(have < n ? have : n);
+}
+
+int akv_in_read(struct akv_in *in, void *p, size_t n, struct akv_err *err)
+{
+    size_t have = in->end - in->at;
+    size_t take = have < n ? have : n;
+    memcpy(p, in->buf + in->at, take);
+    in->at += take;
+    ssize_t more = 0;
+    if (take < n && !in->eof) {
+        more = akv_read_upto(in->fd, (char *)p + take, n - take, in->name, err);
+        if (more < 0)
+            return (int)more;
+        in->eof = (size_t)more < n - take;
+    }
+    size_t got = take + (size_t)more;
+    in->offset += got;
+    if (got == n)
+        return 1;
+    if (got == 0)
+        return 0;
+    return akv_fail(err, AKV_E_INPUT, "%s: offset %llu: input ends in the middle of a record", in->name,
+                    (unsigned long long)in->offset);
+}
+
+int akv_map_open(struct akv_map *m, const char *path, struct akv_err *err)
+{
+    *m = (struct akv_map){.fd = -1};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return akv_fail_errno(err, "%s: cannot open", path);
+    struct stat st;
+    int rc = 0;
+    if (fstat(fd, &st) < 0)
+        rc = akv_fail_errno(err, "%s: cannot stat", path);
+    else if (S_ISDIR(st.st_mode))
+        rc = akv_fail(err, AKV_E_INPUT, "%s: is a directory", path);
+    else if (!S_ISREG(st.st_mode))
+        rc = akv_fail(err, AKV_E_INPUT, "%s: not a regular file", path);
+    else if (st.st_size == 0)
+        rc = akv_fail(err, AKV_E_INPUT, "%s: empty file", path);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED) {
+        rc = akv_fail_errno(err, "%s: cannot map", path);
+        close(fd);
+        return rc;
+    }
+    *m = (struct akv_map){.data = p, .size = (size_t)st.st_size, .fd = fd};
+    return 0;
+}
+
+void akv_map_close(struct akv_map *m)
+{
+    if (m->fd < 0)
+        return;
+    munmap((void *)(uintptr_t)m->data, m->size);
+    close(m->fd);
+    *m = (struct akv_map){.fd = -1};
+}

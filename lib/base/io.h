@@ -1,0 +1,45 @@
+/* File descriptors and mappings. EINTR and short transfers are handled here, nowhere else. */
+#ifndef AKV_BASE_IO_H
+#define AKV_BASE_IO_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Write all n bytes; `name` is for the message. */
+int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err);
+
+/* Read up to n bytes; fewer only at end of input. Returns the count or AKV_E_IO. */
+ssize_t akv_read_upto(int fd, void *p, size_t n, const char *name, struct akv_err *err);
+
+/*
+ * Buffered input over a descriptor (file, pipe, terminal) that can look ahead and read lines.
+ * The descriptor is borrowed. `name` (copied) goes into messages. offset counts the bytes consumed.
+ */
+struct akv_in {
+    int fd;
+    char *name;
+    uint8_t *buf;
+    size_t at, end, cap;
+    uint64_t offset;
+    bool eof;
+};
+
+int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err);
+void akv_in_release(struct akv_in *in);
+/* Have n bytes (n <= 64 KiB) at *p without consuming them; returns how many there are (fewer at the end) or AKV_E_IO. */
+ssize_t akv_in_peek(struct akv_in *in, const uint8_t **p, size_t n, struct akv_err *err);
+/* Consume exactly n bytes into p; returns 1, 0 at a clean end (no byte left), or AKV_E_INPUT "ends in the middle". */
+int akv_in_read(struct akv_in *in, void *p, size_t n, struct akv_err *err);
+
+/* A file mapped for reading, shared, whole. Directories and special files are refused (AKV_E_INPUT). */
+struct akv_map {
+    const uint8_t *data;
+    size_t size;
+    int fd; /* open as long as the mapping; -1 when closed */
+};
+
+int akv_map_open(struct akv_map *m, const char *path, struct akv_err *err);
+void akv_map_close(struct akv_map *m);
+
+#endif

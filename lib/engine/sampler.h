@@ -1,0 +1,38 @@
+/* Sampling (numerics.md, "Sampling"): deterministic, double precision, no libm. */
+#ifndef AKV_ENGINE_SAMPLER_H
+#define AKV_ENGINE_SAMPLER_H
+
+#include "base/err.h"
+
+struct akv_sampling { /* defaults: akv_sampling_default */
+    double temperature;    /* 0: greedy */
+    uint32_t top_k;        /* 0: off */
+    double top_p;          /* 1: off */
+    double min_p;          /* 0: off */
+    double repeat_penalty; /* 1: off; over all ids, prompt included */
+    uint64_t seed;
+};
+
+extern const struct akv_sampling akv_sampling_default;
+
+/* Check ranges; AKV_E_INPUT naming the field. */
+int akv_sampling_check(const struct akv_sampling *s, struct akv_err *err);
+
+struct akv_sampler;
+int akv_sampler_open(struct akv_sampler **out, uint32_t n_vocab, struct akv_err *err);
+void akv_sampler_free(struct akv_sampler *s);
+
+/*
+ * The id for draw number `draw` (0 for the first generated token). logits[n_vocab] is read only; history[n_history] are all ids so far.
+ */
+uint32_t akv_sample(struct akv_sampler *s, const struct akv_sampling *how, const float *logits, const uint32_t *history, size_t n_history,
+                    uint64_t draw);
+
+/* Natural-log probabilities: the n most likely ids (logit descending, id ascending) and the log-probability of `id` itself (no penalty, no temperature). */
+struct akv_logprob {
+    uint32_t id;
+    double logprob;
+};
+void akv_logprobs(struct akv_sampler *s, const float *logits, uint32_t id, double *logprob, struct akv_logprob *top, size_t n);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * Tokenizer: from the GGUF's own vocabulary, merges and pre-tokenizer name.
+ * Immutable after opening; may be shared by threads (akv_tok_encode allocates its own scratch).
+ */
+#ifndef AKV_MODEL_TOK_H
+#define AKV_MODEL_TOK_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "model/gguf.h"
+
+#define AKV_TOK_NONE UINT32_MAX /* "no such token" */
+
+struct akv_tok;
+
+/* A growing array of ids. Zero-initialise; free with akv_ids_release. */
+struct akv_ids {
+    uint32_t *v;
+    size_t n, cap;
+};
+int akv_ids_push(struct akv_ids *ids, uint32_t id, struct akv_err *err);
+void akv_ids_release(struct akv_ids *ids);
+
+/*
+ * Open from a GGUF, which must outlive the tokenizer. pre: overrides tokenizer.ggml.pre, or NULL.
+ * A missing, mistyped or inconsistent tokenizer.* key: AKV_E_INPUT; an unknown tokenizer model or pre name: AKV_E_INCOMPAT with the
+ * name and the list of those known. Harmless oddities are joined by newlines in *warnings (malloc'd, NULL if none; may be NULL to ignore).
+ */
+int akv_tok_open(struct akv_tok **out, const struct akv_gguf *g, const char *pre, char **warnings, struct akv_err *err);
+void akv_tok_free(struct akv_tok *t);
+
+uint32_t akv_tok_n_vocab(const struct akv_tok *t);
+uint32_t akv_tok_bos(const struct akv_tok *t); /* AKV_TOK_NONE when absent */
+uint32_t akv_tok_eos(const struct akv_tok *t);
+bool akv_tok_is_eog(const struct akv_tok *t, uint32_t id);     /* ends generation: eos, eot and their kin */
+bool akv_tok_is_control(const struct akv_tok *t, uint32_t id); /* token type control (3) */
+bool akv_tok_add_bos(const struct akv_tok *t);                 /* what add_special would prepend */
+
+/* SHA-256 over the tokenizer.* keys except chat templates, plus the effective pre-tokenizer (design.md 4.1, 5). */
+const uint8_t *akv_tok_digest(const struct akv_tok *t);
+
+#define AKV_TOK_SPECIAL 1u     /* recognise control tokens in the text; without it they are read as plain text (user-defined ones always are recognised) */
+#define AKV_TOK_ADD_SPECIAL 2u /* add bos (and eos where the model says so) */
+
+/*
+ * Append the ids of text to ids. Any bytes are accepted (invalid UTF-8 is encoded byte by byte). Bytes that the vocabulary cannot
+ * express are dropped as the reference does; their number is added to *n_lost (may be NULL).
+ */
+int akv_tok_encode(const struct akv_tok *t, const char *text, size_t len, unsigned flags, struct akv_ids *ids, size_t *n_lost,
+                   struct akv_err *err);
+
+/*
+ * As akv_tok_encode, and offsets[i] (array grown alongside, may be NULL) is the byte offset in text where token i starts.
+ */
+int akv_tok_encode_offsets(const struct akv_tok *t, const char *text, size_t len, unsigned flags, struct akv_ids *ids,
+                           struct akv_ids *offsets, size_t *n_lost, struct akv_err *err);
+
+/* Append the exact bytes of the tokens; may be invalid UTF-8 at the ends. skip_control leaves control tokens out. An id >= n_vocab: AKV_E_INPUT. */
+int akv_tok_decode(const struct akv_tok *t, const uint32_t *ids, size_t n, bool skip_control, struct akv_buf *out, struct akv_err *err);
+
+/* The id whose text is exactly this (control and user-defined tokens), or AKV_TOK_NONE. */
+uint32_t akv_tok_find(const struct akv_tok *t, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * The stream format (.akv): records H, P, Q, E (design.md 4.2; akv-stream(5)).
+ * Reading and writing work on pipes: nothing seeks. Everything is checked before it is handed on.
+ */
+#ifndef AKV_SNAP_SNAP_H
+#define AKV_SNAP_SNAP_H
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "kv/arena.h"
+#include "kv/key.h"
+
+#define AKV_STREAM_VERSION 1u
+#define AKV_HEADER_MAX ((size_t)1 << 20)
+#define AKV_REQUEST_MAX ((size_t)64 << 20)
+
+enum akv_codec { AKV_CODEC_RAW = 0, AKV_CODEC_PLANES = 1 };
+
+/* The root of a section and what it is made of. Owns its strings. */
+struct akv_head {
+    struct akv_geom geom;
+    struct akv_key root;
+    struct akv_root_field *fields; /* sorted by tag; the salt appears as salted=1 only */
+    size_t n_fields;
+};
+int akv_head_copy(struct akv_head *dst, const struct akv_head *src, struct akv_err *err);
+void akv_head_release(struct akv_head *h);
+/* 0 when equal; else AKV_E_INCOMPAT naming the first differing field and both values ("what: a's value is x, here it is y"). */
+int akv_head_match(const struct akv_head *have, const struct akv_head *want, struct akv_err *err);
+
+/* A page record. Pointers are borrowed: from a reader they live until its next call. */
+struct akv_page_rec {
+    struct akv_key key, parent; /* parent zeros for page 0 */
+    bool has_parent;
+    uint32_t index, n_tokens;
+    const uint32_t *ids;
+    enum akv_codec codec;
+    uint64_t raw_bytes;
+    uint8_t raw_sha[AKV_SHA_BYTES];
+    const uint8_t *coded; /* the whole zstd frame of the body */
+    size_t coded_bytes;
+};
+
+/* Encode a body (raw_bytes = n_tokens * token_bytes) into a zstd frame appended to out; planes falls back to raw when the ratio is under 1.1. *used says which. Deterministic. */
+int akv_body_encode(const struct akv_geom *g, const uint8_t *body, size_t raw_bytes, enum akv_codec want, enum akv_codec *used,
+                    struct akv_buf *out, struct akv_err *err);
+/* Decode into body[raw_bytes]; the frame's content checksum is verified; scratch is grown as needed. */
+int akv_body_decode(const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body, struct akv_buf *scratch, struct akv_err *err);
+
+/* ---- writing ---- */
+struct akv_writer; /* writes one H section (or several, when heads differ is refused): H, then P and Q, then E */
+
+int akv_writer_open(struct akv_writer **out, int fd, const char *name, const struct akv_head *head, struct akv_err *err);
+/*
+ * Offer a page of the chain being written. Full pages are written at once unless their key was written or excluded before; a partial one
+ * is held until the next Q or E and dropped when a longer page of the same index and parent, of which it is a prefix, comes.
+ */
+int akv_writer_page(struct akv_writer *w, const struct akv_page_rec *p, struct akv_err *err);
+/* Leave this key out of the stream (--delta): it counts as written. */
+int akv_writer_exclude(struct akv_writer *w, const struct akv_key *key, struct akv_err *err);
+bool akv_writer_has(const struct akv_writer *w, const struct akv_key *key); /* written, held or excluded */
+int akv_writer_request(struct akv_writer *w, const char *json, size_t len, struct akv_err *err); /* Q */
+/* Write E (held tail first) and finish; the writer is freed whatever the result. */
+int akv_writer_close(struct akv_writer *w, uint64_t *bytes_written, struct akv_err *err);
+void akv_writer_abort(struct akv_writer *w);
+
+/* ---- reading ---- */
+struct akv_reader;
+
+enum akv_event { AKV_EV_END = 0, AKV_EV_HEAD = 1, AKV_EV_PAGE = 2, AKV_EV_REQUEST = 3, AKV_EV_SECTION_END = 4 };
+
+/* in is borrowed and stands at the first byte of the stream. */
+int akv_reader_open(struct akv_reader **out, struct akv_in *in, struct akv_err *err);
+/*
+ * The next event (> 0), 0 at the end after a last E, or an error naming record number and offset. What is checked: magics, versions,
+ * caps, header XXH64, sizes against geometry, ids against the key, parent known or the chain open, coded XXH64, known keys with
+ * equal SHA-256. A known page is skipped silently; a page superseding a tail is an ordinary event.
+ */
+int akv_reader_next(struct akv_reader *r, struct akv_err *err);
+const struct akv_head *akv_reader_head(const struct akv_reader *r);       /* of the current section */
+const struct akv_page_rec *akv_reader_page(const struct akv_reader *r);   /* after AKV_EV_PAGE */
+bool akv_reader_page_open(const struct akv_reader *r);                    /* after AKV_EV_PAGE: its parent, or an ancestor, is absent */
+const char *akv_reader_request(const struct akv_reader *r, size_t *len);  /* after AKV_EV_REQUEST: the JSON text */
+uint64_t akv_reader_record(const struct akv_reader *r);                   /* number of the last record, from 1 */
+/* Tip keys of the E just read (AKV_EV_SECTION_END). */
+const struct akv_key *akv_reader_tips(const struct akv_reader *r, size_t *n);
+void akv_reader_close(struct akv_reader *r);
+
+/* Whether these first bytes begin an akv stream (n >= 16 suffices; fewer may answer false). */
+bool akv_is_stream(const uint8_t *p, size_t n);
+
+#endif
