@@ -1,71 +1,172 @@
 # akv: see README.md. Variants build side by side in build/<variant>/.
-#   make [VARIANT=release|asan|ubsan|tsan] [CC=gcc|clang] [V=1]
+#   make [VARIANT=release|asan|ubsan|tsan] [CC=gcc|clang] [V=1]; make help lists the targets
 VERSION := $(shell cat VERSION)
+SONAME  := libakv.so.$(firstword $(subst ., ,$(VERSION)))
 VARIANT ?= release
 BUILD   ?= build/$(VARIANT)
 PREFIX  ?= /usr/local
-CC      ?= gcc
-AR      ?= ar
+DESTDIR ?=
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+AR ?= ar
+Q := $(if $(V),,@)
+say = $(if $(V)$(QUIET),,@echo "  $(1)")
+QUIET := $(findstring s,$(firstword -$(MAKEFLAGS)))
 
-WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
+# One job a core unless -j says otherwise; sub-makes share the jobs of the first.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+endif
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
 OPT_release := -O2 -g
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT_ubsan   := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 OPT_tsan    := -O1 -g -fsanitize=thread
-# -ffp-contract=off: the numerics are spelled out with explicit fma (akv-numerics(7))
-CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -DAKV_VERSION='"$(VERSION)"' -fPIC -fvisibility=hidden -ffp-contract=off -fexcess-precision=standard \
-              -Ilib -I. $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
-LIBS     := -lzstd -lxxhash -lcrypto -ljansson -lpcre2-8 -lutf8proc -lpthread
-LDFLAGS_ALL := $(OPT_$(VARIANT)) $(LDFLAGS)
-ifneq (,$(findstring clang,$(CC)))
-CFLAGS_ALL := $(filter-out -fexcess-precision=standard,$(CFLAGS_ALL))
+ifeq (,$(OPT_$(VARIANT)))
+$(error VARIANT=$(VARIANT): choose release, asan, ubsan or tsan)
 endif
 
-LIB_SRC  := $(sort $(wildcard lib/*/*.c kernels/*.c))
-LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
+# -ffp-contract=off: the numerics are spelled out with explicit fma (akv-numerics(7))
+FLOAT := -ffp-contract=off $(if $(findstring clang,$(CC)),,-fexcess-precision=standard)
+CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -DAKV_VERSION='"$(VERSION)"' -fPIC -fvisibility=hidden $(FLOAT) \
+              -Ilib -I. $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
+LDFLAGS_ALL := $(OPT_$(VARIANT)) -Wl,--as-needed $(LDFLAGS)
+LIBS := -lzstd -lxxhash -lcrypto -ljansson -ljq -lpcre2-8 -lutf8proc -lpthread -lm -ldl
+
+LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard lib/*/*.c kernels/*.c)))
 TOOLS    := $(patsubst cmd/akv_%.c,akv-%,$(sort $(wildcard cmd/akv_*.c)))
 CMD_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out cmd/akv_%.c,$(sort $(wildcard cmd/*.c))))
-UNITS    := $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/test_*.c)))
-TESTTOOLS := $(patsubst tests/tools/%.c,%,$(sort $(wildcard tests/tools/*.c)))
-Q := $(if $(V),,@)
+UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+UNIT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/unit/test_%.c,$(sort $(wildcard tests/unit/*.c))))
+TESTTOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/tools/*.c)))
+MAN      := $(sort $(wildcard man/*.[1-8]))
+JQ       := $(sort $(wildcard examples/*.jq examples/*/*.jq))
 
 all: lib tools
 lib: $(BUILD)/libakv.a $(BUILD)/libakv.so
 tools: $(TOOLS:%=$(BUILD)/%)
-units: $(UNITS:%=$(BUILD)/tests/%) $(TESTTOOLS:%=$(BUILD)/tests/%)
+units: $(UNITS) $(TESTTOOLS)
 
-$(BUILD)/kernels/avx2%.o: ISA := -mavx2 -mfma -mf16c
+# --- what is compiled how ---------------------------------------------------------------------------------------------
 
-$(BUILD)/%.o: %.c
+AVX2 := -mavx2 -mfma -mf16c
+$(BUILD)/kernels/avx2%.o: ISA := $(AVX2)
+
+# Objects of other flags or of another compiler are never mixed: the file changes when they do.
+$(BUILD)/.flags: FORCE | bootstrap
 	@mkdir -p $(@D)
-	$(if $(V),,@echo "  CC $<")
+	@printf '%s\n' '$(subst ','\'',$(CC) $(CFLAGS_ALL))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CC) $(CFLAGS_ALL))' >$@
+
+$(BUILD)/%.o: %.c $(BUILD)/.flags | bootstrap
+	@mkdir -p $(@D)
+	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(ISA) -MMD -MP -c -o $@ $<
 
 $(BUILD)/libakv.a: $(LIB_OBJ)
-	$(if $(V),,@echo "  AR $@")
+	$(call say,AR $@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/libakv.so: $(LIB_OBJ)
-	$(if $(V),,@echo "  LD $@")
-	$(Q)$(CC) -shared -Wl,-soname,libakv.so.0 -Wl,--no-undefined $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
-	$(Q)ln -sf libakv.so $(BUILD)/libakv.so.0
+	$(call say,LD $@)
+	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--no-undefined $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+	$(Q)ln -sf libakv.so $(BUILD)/$(SONAME)
 
-# the tools see only akv.h and run in place through $$ORIGIN
+# The tools see only akv.h and run in place, as built and as installed, through $$ORIGIN.
 $(BUILD)/akv-%: $(BUILD)/cmd/akv_%.o $(CMD_OBJ) $(BUILD)/libakv.so
-	$(if $(V),,@echo "  LD $@")
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -L$(BUILD) -lakv -ljansson -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,'$$ORIGIN/../lib'
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -L$(BUILD) -lakv -ljansson -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib'
 
-# unit tests see the internals and link the archive
-$(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(BUILD)/libakv.a
-	$(if $(V),,@echo "  LD $@")
+# Unit tests see the internals and link the archive.
+$(UNITS): $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(UNIT_OBJ) $(BUILD)/libakv.a
+	$(call say,LD $@)
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LIBS)
-$(BUILD)/tests/%: $(BUILD)/tests/tools/%.o $(BUILD)/libakv.a
-	$(if $(V),,@echo "  LD $@")
+
+$(TESTTOOLS): $(BUILD)/tests/%: $(BUILD)/tests/tools/%.o $(BUILD)/libakv.a
+	$(call say,LD $@)
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+# Installs the packages that a build needs, or says which are missing; silent when there are none.
+bootstrap:
+	@scripts/bootstrap
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+
+# The demo model is fetched once; without it the tests that need it are skipped and counted.
+check: all units
+	@test -n "$(AKV_FAST)" || scripts/get-model || echo "check: the tests that need the demo model are skipped" >&2
+	@AKV_BUILD=$(BUILD) CC='$(CC)' tests/run
+
+asan ubsan tsan:
+	@$(MAKE) VARIANT=$@ BUILD=build/$@ AKV_FAST=1 check
+
+check-long:
+	@$(MAKE) check
+	@$(MAKE) asan
+	@$(MAKE) ubsan
+	@$(MAKE) tsan
+	@$(MAKE) CC=clang BUILD=build/clang AKV_FAST=1 check
+
+lint: all
+	@scripts/bootstrap lint
+	@AKV_BUILD=$(BUILD) scripts/lint
+
+# --- the demo ---------------------------------------------------------------------------------------------------------
+
+model: | bootstrap
+	@scripts/get-model
+
+demo: all $(if $(MODEL),,model)
+	@AKV_BUILD=$(BUILD) scripts/demo $(if $(MODEL),"$$(realpath -- '$(MODEL)')")
+
+# --- install ----------------------------------------------------------------------------------------------------------
+
+D := $(DESTDIR)$(PREFIX)
+
+install: all
+	$(Q)install -d $(D)/bin $(D)/lib/pkgconfig $(D)/include
+	$(Q)for f in $(TOOLS); do install -m 755 $(BUILD)/$$f $(D)/bin/ || exit 1; done
+	$(Q)install -m 755 $(BUILD)/libakv.so $(D)/lib/libakv.so.$(VERSION)
+	$(Q)ln -sf libakv.so.$(VERSION) $(D)/lib/$(SONAME)
+	$(Q)ln -sf $(SONAME) $(D)/lib/libakv.so
+	$(Q)install -m 644 $(BUILD)/libakv.a $(D)/lib/
+	$(Q)install -m 644 lib/akv.h $(D)/include/
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/akv.pc.in >$(D)/lib/pkgconfig/akv.pc
+	$(Q)chmod 644 $(D)/lib/pkgconfig/akv.pc
+	$(Q)for f in $(MAN); do install -D -m 644 $$f $(D)/share/man/man$${f##*.}/$${f#man/} || exit 1; done
+	$(Q)for f in $(JQ); do install -D -m 644 $$f $(D)/share/akv/$${f##*/} || exit 1; done
+
+uninstall:
+	$(Q)for f in $(TOOLS); do rm -f $(D)/bin/$$f; done
+	$(Q)rm -f $(D)/lib/libakv.so $(D)/lib/$(SONAME) $(D)/lib/libakv.so.$(VERSION) $(D)/lib/libakv.a $(D)/lib/pkgconfig/akv.pc $(D)/include/akv.h
+	$(Q)for f in $(MAN); do rm -f $(D)/share/man/man$${f##*.}/$${f#man/}; done
+	$(Q)rm -rf $(D)/share/akv
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
 
 clean:
 	rm -rf build
 
-.PHONY: all lib tools units clean
+print-config:
+	@printf '%-9s %s\n' version '$(VERSION)' variant '$(VARIANT)' build '$(BUILD)' prefix '$(PREFIX)' \
+	    cc '$(CC) ($(shell $(CC) --version 2>/dev/null | head -n 1))' cflags '$(subst ','\'',$(CFLAGS_ALL))' avx2 '$(AVX2)' \
+	    ldflags '$(LDFLAGS_ALL)' libs '$(LIBS)' soname '$(SONAME)' tools '$(TOOLS)' tests '$(notdir $(UNITS))'
+
+help:
+	@echo "all lib tools    build into $(BUILD)"
+	@echo "check            all tests (AKV_FAST=1: without the slow ones); check-long: every variant and both compilers"
+	@echo "asan ubsan tsan  the fast tests under a sanitizer"
+	@echo "lint             format, static analysis, the rules of the tree, man pages"
+	@echo "demo model       the demonstration (MODEL=path.gguf: with a model of yours); only fetch its model"
+	@echo "install          to DESTDIR + PREFIX ($(PREFIX)); uninstall"
+	@echo "print-config clean help"
+
+FORCE:
+.PHONY: all lib tools units bootstrap check check-long asan ubsan tsan lint model demo install uninstall clean print-config help FORCE
 .SECONDARY:
+.DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

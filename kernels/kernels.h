@@ -16,6 +16,9 @@
 #define AKV_QBLOCK 32u   /* activations in a quantised block (numerics R2) */
 #define AKV_NUMERICS "1" /* the numerics id: changes with any bit of KV or logits */
 
+/* style of rope(): which elements form a pair; the values of enum akv_rope_style */
+enum { AKV_ROPE_STYLE_PAIRS, AKV_ROPE_STYLE_HALVES }; /* (2i, 2i+1) | (i, i + n_rot/2) */
+
 /* Activations of n_rows rows of length k: as f32 and, where a quantised weight will meet them, as int8 blocks. */
 struct akv_act {
     size_t n_rows, k;
@@ -96,6 +99,9 @@ struct akv_ops {
 
     /* Whether all n values are finite. */
     bool (*finite)(const float *x, size_t n);
+
+    /* Whether mul and dequant know the dtype; they must not be called with others. The same in every table. */
+    bool (*has)(enum akv_dtype dtype);
 };
 
 extern const struct akv_ops akv_ops_scalar;

@@ -5,7 +5,8 @@
  *  - Functions return 0 (or a count, where said) or a negative AKV_E code; the last parameter,
  *    struct akv_err *, may be NULL and otherwise receives the first error's text.
  *  - The library never prints, never exits, reads no environment and touches no signals.
- *  - Strings are UTF-8; token ids are uint32_t; positions count tokens from 0.
+ *  - Strings are UTF-8; token ids are uint32_t; positions count tokens from 0; times are milliseconds.
+ *  - What a function hands out through a `char **` is malloc'd and freed by the caller with free().
  *  - An object may be used by one thread at a time; struct akv_model may be shared by many.
  */
 #ifndef AKV_H
@@ -19,7 +20,10 @@
 extern "C" {
 #endif
 
-/* Error codes. akv_exit_status() maps them to the exit status of the tools. */
+#define AKV_API __attribute__((visibility("default")))
+
+/* ---- errors ---- */
+
 #define AKV_E_NO (-1)       /* the answer is no: a required hit missed, verification failed, files differ */
 #define AKV_E_USAGE (-2)    /* the caller asked for something that makes no sense */
 #define AKV_E_INPUT (-3)    /* bad input or damaged data */
@@ -34,6 +38,262 @@ struct akv_err {
     int code; /* 0: no error yet */
     char msg[AKV_ERR_BYTES];
 };
+
+AKV_API int akv_exit_status(int code); /* the tools' exit status for a return code: 0..5 */
+AKV_API const char *akv_version(void);
+
+/* ---- models ---- */
+
+struct akv_model;
+
+#define AKV_MODEL_VOCAB_ONLY 1u /* only the tokenizer.* keys: any architecture, tensors not needed */
+
+AKV_API int akv_model_open(struct akv_model **out, const char *path, unsigned flags, struct akv_err *err);
+AKV_API void akv_model_close(struct akv_model *m);             /* NULL-safe */
+AKV_API const char *akv_model_notes(const struct akv_model *m); /* oddities worth a warning, newline-separated, or NULL */
+
+/* ---- input: chat requests, token records or a stream, told apart by the first bytes ---- */
+
+enum akv_kind {
+    AKV_KIND_EMPTY,  /* nothing at all */
+    AKV_KIND_JSON,   /* JSON values or other text */
+    AKV_KIND_STREAM, /* an akv stream */
+    AKV_KIND_GGUF    /* a model file */
+};
+
+struct akv_input;
+
+AKV_API int akv_input_open(struct akv_input **out, int fd, const char *name, struct akv_err *err); /* fd is borrowed */
+AKV_API void akv_input_close(struct akv_input *in);
+AKV_API enum akv_kind akv_input_kind(const struct akv_input *in);
+
+/* ---- requests: token records ---- */
+
+struct akv_request;
+
+#define AKV_CHAT_IGNORE_UNKNOWN 1u /* pass over unknown top-level fields */
+#define AKV_CHAT_RAW_MESSAGES 2u   /* messages go to the template as written */
+
+struct akv_chat_opts {
+    unsigned flags;            /* AKV_CHAT_* */
+    const char *template_text; /* replaces the model's template; NULL: the model's */
+    size_t template_len;
+    const char *template_name; /* a named alternative of the model ("tool_use"), or NULL */
+    int64_t now;               /* seconds since 1970 for strftime_now: the library reads no clock */
+};
+
+/*
+ * The next request of `in`. 1: *out is a request (free with akv_request_free), 0: the end, negative: this one is bad; after
+ * AKV_E_INPUT and AKV_E_INCOMPAT the next call goes on with the one after it. notes: warnings, newline-separated, NULL if none.
+ */
+AKV_API int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const struct akv_model *m, const struct akv_chat_opts *opts,
+                                  char **notes, struct akv_err *err);
+/* A token record; its `tok` and ids are checked against m unless m is NULL. */
+AKV_API int akv_request_read(struct akv_request **out, struct akv_input *in, const struct akv_model *m, struct akv_err *err);
+/* All of `in` as plain text. special: recognise control tokens in it. */
+AKV_API int akv_request_from_text(struct akv_request **out, struct akv_input *in, const struct akv_model *m, bool special, bool add_special,
+                                  char **notes, struct akv_err *err);
+/* Render the next chat request to text; id receives its id. m may be NULL when a template is given. */
+AKV_API int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, const struct akv_model *m, const struct akv_chat_opts *opts,
+                          char **notes, struct akv_err *err);
+AKV_API void akv_request_free(struct akv_request *r);
+
+AKV_API const char *akv_request_id(const struct akv_request *r);
+AKV_API int64_t akv_request_max_tokens(const struct akv_request *r); /* -1 when the record does not say */
+AKV_API const uint32_t *akv_request_ids(const struct akv_request *r, size_t *n);
+AKV_API int akv_request_json(const struct akv_request *r, char **json, size_t *len, struct akv_err *err); /* one line, no newline */
+
+/* The exact bytes of ids; control tokens as their text, or left out. */
+AKV_API int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n, bool skip_control, char **text, size_t *len,
+                       struct akv_err *err);
+
+/*
+ * The prefixes that `what` names, an anchor, "last" or "all", each as a request of its own: id "NAME:key", max_tokens 0.
+ * *out: *n requests, malloc'd, each to be freed. AKV_E_NO: the record has no such anchor.
+ */
+AKV_API int akv_request_prefixes(struct akv_request ***out, size_t *n, const struct akv_request *r, const char *what, struct akv_err *err);
+/* Add an anchor "at-N" at position at (1 .. length); AKV_E_USAGE when it is not in there. Nothing to do when it exists. */
+AKV_API int akv_request_add_anchor(struct akv_request *r, uint32_t at, struct akv_err *err);
+/* Add the field `keys`: the (unrooted) page keys of the whole prompt, hex. */
+AKV_API int akv_request_add_keys(struct akv_request *r, struct akv_err *err);
+/*
+ * Where b parts from a, in words (malloc'd): position, page, spans; with m also the text there. Returns 1 when they differ, 0 when the
+ * ids are equal (*words is NULL).
+ */
+AKV_API int akv_request_diff(const struct akv_request *a, const struct akv_request *b, const struct akv_model *m, char **words,
+                             struct akv_err *err);
+/*
+ * Look for volatile text (dates, clock times, UUIDs ...) before the last anchor: the findings become the record's `lint` field and
+ * *words, one a line (malloc'd; NULL: none).
+ */
+AKV_API int akv_request_lint(struct akv_request *r, const struct akv_model *m, char **words, struct akv_err *err);
+
+/* ---- sessions: look up, restore, compute, generate, save ---- */
+
+struct akv_session;
+
+enum akv_kv_dtype { AKV_KV_F16, AKV_KV_F32 };
+
+struct akv_session_opts {
+    uint32_t n_ctx;         /* 0: the model's */
+    unsigned n_threads;     /* 0: 1 */
+    enum akv_kv_dtype kv;
+    const char *cpu;        /* kernel table: NULL the best here, "scalar", "avx2" */
+    const char *cache_dir;  /* where weights digests are kept; NULL: no cache */
+    const void *salt;       /* NULL: none; else at least 16 bytes */
+    size_t salt_bytes;
+    const char *store_dir;  /* NULL: no store */
+    bool save;              /* publish computed pages to the store */
+    bool no_reuse;          /* compute everything, look nothing up (a cold run) */
+    const volatile int *cancel;                                          /* non-zero: stop soon with AKV_E_CANCEL; may be NULL */
+    void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t total); /* tokens; may be NULL */
+    void (*note)(void *ctx, const char *msg);                            /* words that are no error: a damaged page, a missing store */
+    void *ctx;
+};
+
+/* What one request cost (design: cached + prefilled + missing == prompt). */
+struct akv_stats {
+    const char *hit;    /* "none", "partial", "full" */
+    const char *source; /* "store", "stream", "arena", "none": where the last cached page came from */
+    uint32_t prompt_tokens, cached_tokens, prefilled_tokens, missing_tokens, completion_tokens;
+    double restore_ms, prefill_ms, ttft_ms, decode_ms;
+    uint64_t bytes_read, bytes_written; /* store and stream pages, coded */
+    uint32_t pages;                     /* pages restored */
+    char miss[256];                     /* why, when not full; "" otherwise */
+};
+
+AKV_API int akv_session_open(struct akv_session **out, const struct akv_model *m, const struct akv_session_opts *opts, struct akv_err *err);
+AKV_API void akv_session_close(struct akv_session *s); /* before the model; NULL-safe */
+
+/* Write a stream to fd: pages of every request as they are computed or restored, then the request. Finish with akv_session_finish(). */
+AKV_API int akv_session_output(struct akv_session *s, int fd, const char *name, bool without_restored, struct akv_err *err);
+/* End the output stream (E). Nothing to do without one. */
+AKV_API int akv_session_finish(struct akv_session *s, struct akv_err *err);
+/* Take the pages of a stream as already known to the reader of the output: they are restored from, and left out of it. */
+AKV_API int akv_session_base(struct akv_session *s, int fd, const char *name, struct akv_err *err);
+
+/*
+ * The next request of records or a stream; pages met on the way enter the arena. 1, 0 at the end, or negative; after AKV_E_INPUT from a
+ * bad *record* (akv_session_can_go_on) the next call goes on, a damaged stream is final.
+ */
+AKV_API int akv_session_next(struct akv_session *s, struct akv_input *in, struct akv_request **out, struct akv_err *err);
+AKV_API bool akv_session_can_go_on(const struct akv_session *s);
+
+/* Restore or compute all of the prompt's KV, publish and write what is asked for. */
+AKV_API int akv_session_prefill(struct akv_session *s, const struct akv_request *r, struct akv_stats *st, struct akv_err *err);
+/* Emit what the store has of the prompt, then the request; nothing is computed. require: AKV_E_NO unless all of it is there. */
+AKV_API int akv_session_restore(struct akv_session *s, const struct akv_request *r, bool require, struct akv_stats *st, struct akv_err *err);
+
+struct akv_logprob {
+    uint32_t id;
+    double logprob;
+};
+
+struct akv_gen_opts { /* what the command line set; a negative value leaves it to the record */
+    int64_t max_tokens;
+    double temperature, top_p, min_p, repeat_penalty;
+    int64_t top_k, seed;
+    const char *const *stop; /* n_stop strings replace the record's when n_stop > 0 */
+    size_t n_stop;
+    uint32_t n_logprobs; /* top candidates to report per token, 0: no log-probabilities, at most 64 */
+    bool want_logprobs;
+    bool echo; /* the prompt's text comes first; with want_logprobs its log-probabilities too */
+    /* Text as it becomes certain (stop strings are held back). Return non-zero to stop: AKV_E_CANCEL. */
+    int (*text)(void *ctx, const char *text, size_t len);
+    void *ctx;
+};
+AKV_API void akv_gen_opts_init(struct akv_gen_opts *o);
+
+struct akv_reply {
+    uint32_t *ids; /* generated, without the end-of-generation id */
+    size_t n;
+    char *text; /* the reply's bytes, the echoed prompt not included; may be invalid UTF-8 at a cut */
+    size_t text_len;
+    const char *finish_reason; /* "stop", "length" (max_tokens), "context" (no room left) */
+    double *logprobs;          /* [n] when asked for */
+    struct akv_logprob *top;   /* [n][n_top] */
+    struct akv_logprob *prompt_top; /* [prompt][n_top]: the distribution after prompt token i */
+    double *prompt_logprobs;        /* [prompt]: log-probability of prompt token i+1 there; the last is 0 */
+    size_t n_prompt, n_top;
+};
+AKV_API void akv_reply_release(struct akv_reply *reply);
+
+/* Prefill, then generate. A failed save is reported through *save_err (may be NULL) and leaves the reply whole. */
+AKV_API int akv_session_generate(struct akv_session *s, const struct akv_request *r, const struct akv_gen_opts *o, struct akv_reply *reply,
+                                 struct akv_stats *st, struct akv_err *save_err, struct akv_err *err);
+
+/* ---- stores and pins ---- */
+
+struct akv_store;
+
+#define AKV_STORE_CREATE 1u /* make it, or complete a half-made one */
+
+/*
+ * AKV_E_NO when it does not exist (or is half-made) and CREATE is not given: a miss with a note. AKV_E_INCOMPAT: a newer version, nothing
+ * is touched. AKV_E_IO: no directory, not owned by this user or root, writable by others. AKV_E_USAGE: CREATE on a directory that holds other
+ * things.
+ */
+AKV_API int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, struct akv_err *err);
+AKV_API void akv_store_close(struct akv_store *s); /* NULL-safe */
+
+/* A pin: a named chain under a root. Strings live until the callback returns. */
+struct akv_pin {
+    const char *name;
+    char root[65], tip[65], content[65]; /* hex; content: SHA-256 over the SHA-256s of its pages */
+    uint64_t tokens, bytes;
+    const char *made_by; /* NULL: unknown */
+};
+typedef int akv_pin_fn(void *ctx, const struct akv_pin *pin, struct akv_err *err);
+
+/*
+ * Publish the pages of a stream and pin its tip as name; fn (may be NULL) is told of each pin made. Several tips: AKV_E_USAGE naming them,
+ * unless all: then NAME-1, NAME-2 ... in order. Lint findings of the stream's requests go to note. The stream's pages are trusted.
+ */
+AKV_API int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, bool all, const char *made_by, akv_pin_fn *fn,
+                           void (*note)(void *ctx, const char *msg), void *ctx, struct akv_err *err);
+AKV_API int akv_pin_list(struct akv_store *s, akv_pin_fn *fn, void *ctx, struct akv_err *err); /* by name, then root */
+/* root: hex (a prefix will do) or NULL. AKV_E_NO: no such pin; AKV_E_USAGE: under several roots. */
+AKV_API int akv_pin_remove(struct akv_store *s, const char *name, const char *root, struct akv_err *err);
+AKV_API int akv_pin_rename(struct akv_store *s, const char *from, const char *to, const char *root, struct akv_err *err);
+/* Write the pinned chain as a stream without requests. */
+AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *root, int fd, const char *fd_name, struct akv_err *err);
+
+/* ---- inspection ---- */
+
+#define AKV_INSPECT_VERIFY 1u /* decode every body and compare its SHA-256 */
+#define AKV_INSPECT_QUICK 2u  /* headers only: bodies are passed over unchecked */
+
+/*
+ * The next record of a stream described as one line of JSON (malloc'd): {"record","offset","type",...}; see akv-inspect(1). 1, 0 at the end.
+ * body (may be NULL) receives the raw KV bytes of a page, malloc'd (NULL for other records).
+ */
+AKV_API int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t **body, size_t *body_bytes, struct akv_err *err);
+/* A model file described as one line of JSON. with_root: also its weights digest and root (hashes the weights). */
+AKV_API int akv_inspect_model(const struct akv_model *m, const char *path, char **json, struct akv_err *err);
+/* The root of a session's pages and its ingredients: {"root","fields":{...}}. */
+AKV_API int akv_session_root(struct akv_session *s, char **json, struct akv_err *err);
+
+/* ---- benchmarks ---- */
+
+/* What the machine can do at most, one thread each; 0: cannot be measured on this processor. */
+struct akv_machine {
+    double int8_gops;     /* 10^9 int8 multiply-and-adds x 2 a second: maddubs + madd + add in registers */
+    double int8_i16_gops; /* the same with eight products summed in int16 first */
+    double fma_gflops;    /* f32 */
+    double read_gbs;      /* 10^9 bytes a second read from memory */
+};
+AKV_API int akv_bench_machine(struct akv_machine *out, struct akv_err *err); /* takes about a second */
+
+/*
+ * Time n_prompt tokens of prefill, then n_gen tokens of decode, after n_depth tokens, reps times after one warm-up. ns[reps] receives each
+ * run's nanoseconds. The context must hold all three.
+ */
+AKV_API int akv_bench_engine(struct akv_session *s, uint32_t n_prompt, uint32_t n_gen, uint32_t n_depth, uint32_t reps, double *ns,
+                             struct akv_err *err);
+/* int8 operations of the matrix products of one token, the output matrix included only when with_output. */
+AKV_API double akv_bench_token_ops(const struct akv_model *m, bool with_output);
+/* Bytes of weights that decoding one token reads. */
+AKV_API double akv_bench_token_bytes(const struct akv_model *m);
 
 #ifdef __cplusplus
 }

@@ -117,6 +117,12 @@ int akv_in_read(struct akv_in *in, void *p, size_t n, struct akv_err *err)
                     (unsigned long long)in->offset);
 }
 
+void akv_in_skip(struct akv_in *in, size_t n)
+{
+    in->at += n;
+    in->offset += n;
+}
+
 int akv_map_open(struct akv_map *m, const char *path, struct akv_err *err)
 {
     *m = (struct akv_map){.fd = -1};

@@ -31,6 +31,8 @@ void akv_in_release(struct akv_in *in);
 ssize_t akv_in_peek(struct akv_in *in, const uint8_t **p, size_t n, struct akv_err *err);
 /* Consume exactly n bytes into p; returns 1, 0 at a clean end (no byte left), or AKV_E_INPUT "ends in the middle". */
 int akv_in_read(struct akv_in *in, void *p, size_t n, struct akv_err *err);
+/* Consume n bytes that a peek has shown. */
+void akv_in_skip(struct akv_in *in, size_t n);
 
 /* A file mapped for reading, shared, whole. Directories and special files are refused (AKV_E_INPUT). */
 struct akv_map {

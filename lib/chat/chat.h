@@ -7,16 +7,7 @@
 #include "chat/record.h"
 #include "model/model.h"
 
-#define AKV_CHAT_IGNORE_UNKNOWN 1u /* pass over unknown top-level fields */
-#define AKV_CHAT_RAW_MESSAGES 2u   /* messages go to the template as written */
-
-struct akv_chat_opts {
-    unsigned flags;
-    const char *template_text; /* replaces the model's template; NULL: the model's */
-    size_t template_len;
-    const char *template_name; /* a named alternative of the model, or NULL */
-    int64_t now;               /* seconds since 1970 for strftime_now; the caller reads the clock */
-};
+/* Options: struct akv_chat_opts and AKV_CHAT_* of akv.h. */
 
 /* Render a request (chat or completions shape) to text. model may be NULL when template_text is given. warnings (may be NULL): joined by newlines, malloc'd or NULL. */
 int akv_chat_render(const struct akv_model *model, const json_t *request, const struct akv_chat_opts *opts, struct akv_buf *text,
@@ -27,7 +18,7 @@ int akv_chat_record(const struct akv_model *model, const json_t *request, const 
                     struct akv_record *out, char **warnings, struct akv_err *err);
 
 /* Plain text (--raw) to a record. */
-int akv_chat_raw(const struct akv_model *model, const char *text, size_t len, unsigned tok_flags, const char *id, struct akv_record *out,
-                 char **warnings, struct akv_err *err);
+int akv_chat_raw(const struct akv_model *model, const char *text, size_t len, unsigned tok_flags, const char *id,
+                 struct akv_record *out, char **warnings, struct akv_err *err);
 
 #endif

@@ -28,8 +28,10 @@ uint32_t akv_engine_max_rows(const struct akv_engine *e);
 void akv_engine_geom(const struct akv_model *m, enum akv_kv_dtype kv, struct akv_geom *out);
 
 /*
- * Compute rows[0..n). akv_seq_reserve() has been called for them; on success each sequence's tokens are pushed (not for query_only).
- * AKV_E_INPUT: an id outside the vocabulary; a non-finite activation (names layer and position). On error no token is pushed.
+ * Compute rows[0..n), n <= max_rows. akv_seq_reserve() has been called for them; on success each sequence's tokens are pushed (not
+ * for query_only). Rows of several sequences may alternate; attention is fastest when those of one stand together.
+ * AKV_E_INPUT: an id outside the vocabulary, a position of 2^20 or more, a non-finite activation (names layer and position).
+ * AKV_E_USAGE: rows that break the rules above. On error no token is pushed and logits are undefined.
  */
 int akv_engine_step(struct akv_engine *e, const struct akv_row *rows, size_t n, struct akv_err *err);
 

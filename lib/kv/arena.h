@@ -1,15 +1,14 @@
 /*
  * The arena: a fixed pool of KV pages with owner counts, sequences over them, and an index of sealed pages by key.
  *
- * Invariants: a page with n_tokens == 64 may be sealed (immutable, shared); a partial page is owned by one sequence, or is sealed as a
- * *tail* that must be copied before it grows. Memory is one anonymous mapping made at open; nothing is allocated while decoding.
+ * Invariants: a page with n_tokens == 64 may be sealed (immutable, shared); a partial page is owned by one sequence, or is sealed
+ * as a *tail* that must be copied before it grows. Memory is one anonymous mapping made at open; nothing is allocated while
+ * decoding.
  */
 #ifndef AKV_KV_ARENA_H
 #define AKV_KV_ARENA_H
 
 #include "kv/key.h"
-
-enum akv_kv_dtype { AKV_KV_F16, AKV_KV_F32 };
 
 /* Geometry of KV: fixes the layout of page bodies. */
 struct akv_geom {
@@ -28,29 +27,40 @@ size_t akv_geom_v_offset(const struct akv_geom *g, uint32_t layer, uint32_t head
 void akv_body_to_page(const struct akv_geom *g, uint8_t *page, const uint8_t *body, uint32_t n);
 void akv_page_to_body(const struct akv_geom *g, uint8_t *body, const uint8_t *page, uint32_t n);
 
+struct akv_arena;
+
 struct akv_page {
-    uint8_t *kv; /* page_bytes, 64-byte aligned */
-    struct akv_key key, parent; /* valid when sealed; parent: of the previous full page, zeros for the first */
+    uint8_t *kv;                    /* page_bytes, 64-byte aligned */
+    struct akv_key key, parent;     /* valid when sealed; parent: of the previous full page, zeros for the first */
     uint8_t raw_sha[AKV_SHA_BYTES]; /* of the body; valid when has_sha */
     bool sealed, has_sha;
+    uint8_t origin; /* the session's mark: where the content came from */
     uint32_t index, n_tokens;
     uint32_t n_owners;
     uint32_t ids[AKV_PAGE_TOKENS];
-    struct akv_page *hash_next, *lru_prev, *lru_next; /* arena's own */
+    struct akv_arena *arena; /* the arena's own, like the rest */
+    bool indexed;            /* akv_arena_find() can see it */
+    struct akv_page *hash_next, *lru_prev, *lru_next;
 };
 
-struct akv_arena;
-
+/* The memory is reserved, not touched: pages cost nothing until used. */
 int akv_arena_open(struct akv_arena **out, const struct akv_geom *g, size_t n_pages, struct akv_err *err);
-void akv_arena_close(struct akv_arena *a);
+void akv_arena_close(struct akv_arena *a); /* NULL-safe; sequences are closed before */
 const struct akv_geom *akv_arena_geom(const struct akv_arena *a);
 size_t akv_arena_free_pages(const struct akv_arena *a); /* unowned ones in the index count: they can be dropped */
 
-/* A page owned once by the caller, contents undefined, n_tokens 0; drops the least recently used unowned page if needed. NULL + error if all are owned. */
+/*
+ * A page owned once by the caller, contents undefined, n_tokens 0; drops the least recently used unowned page if needed.
+ * NULL + error if all are owned.
+ */
 struct akv_page *akv_arena_take(struct akv_arena *a, struct akv_err *err);
-void akv_arena_share(struct akv_page *p);                        /* one owner more */
-void akv_arena_release(struct akv_arena *a, struct akv_page *p); /* one owner less; a sealed page with no owner stays findable until its slot is needed */
-/* Freeze a page under its key and make it findable. If the key is there already, nothing is added (the page stays findable through the older one). */
+void akv_arena_share(struct akv_page *p); /* one owner more; also of a found page that had none */
+/* One owner less; a sealed page with no owner stays findable until its slot is needed. */
+void akv_arena_release(struct akv_arena *a, struct akv_page *p);
+/*
+ * Freeze a page under its key and make it findable. If the key is there already, nothing is added (it stays findable through the
+ * older page). parent: NULL for the first page of a chain.
+ */
 void akv_arena_seal(struct akv_arena *a, struct akv_page *p, const struct akv_key *key, const struct akv_key *parent);
 /* The sealed page with this key and exactly these ids, or NULL. Ownership is not taken. */
 struct akv_page *akv_arena_find(struct akv_arena *a, const struct akv_key *key, const uint32_t *ids, size_t n);
@@ -64,6 +74,7 @@ struct akv_seq {
     uint32_t n_tokens;       /* tokens whose KV is present */
     uint32_t cap;            /* most tokens it can hold; memory for the tables is taken at open */
     uint32_t n_pages;
+    uint32_t n_pending; /* tokens of the step under way; 0 outside akv_engine_step() */
 };
 
 int akv_seq_open(struct akv_seq *s, struct akv_arena *a, uint32_t cap, struct akv_err *err);
@@ -74,7 +85,7 @@ int akv_seq_attach(struct akv_seq *s, struct akv_page *p, struct akv_err *err);
 int akv_seq_reserve(struct akv_seq *s, uint32_t n, struct akv_err *err);
 /* Count one token as present (its KV has been written by the engine to page n_tokens/64, slot n_tokens%64). */
 void akv_seq_push(struct akv_seq *s, uint32_t id);
-/* Forget tokens from position n on (n <= n_tokens); pages wholly past n are released. A sealed page cut in the middle is copied on next reserve. */
+/* Keep the first n <= n_tokens tokens; pages wholly past n are released. A sealed page that is cut is copied on next reserve. */
 void akv_seq_truncate(struct akv_seq *s, uint32_t n);
 
 #endif

@@ -34,8 +34,10 @@ struct akv_dtype_info {
     uint32_t block;       /* elements in a block */
     uint32_t block_bytes; /* bytes of a block */
     bool quantised;       /* products take int8 activations (numerics R2); else f32 activations */
+    bool runs;            /* kernels exist: a model with weights of this type can be computed */
 };
 
+/* Also holds rows for GGUF types without an enumerator above, so that a file with them can be read and described. */
 extern const struct akv_dtype_info akv_dtypes[AKV_DTYPES];
 
 #endif

@@ -50,19 +50,43 @@ struct akv_tensor {
     uint64_t offset; /* of the data in its file */
 };
 
+/* What tells one state of a file from another. */
+struct akv_stamp {
+    uint64_t dev, ino, size;
+    int64_t mtime_ns, ctime_ns;
+};
+
 struct akv_gguf {
     char *path;
     struct akv_map map;
-    uint32_t version;
+    struct akv_stamp stamp; /* when it was mapped */
+    uint32_t version, alignment;
     uint64_t n_kv, n_tensors;
+    uint64_t data_offset; /* of the tensor data in the file */
     struct akv_gguf_kv *kv;
     struct akv_tensor *tensors; /* in file order */
-    /* warnings found while reading (joined by newlines), NULL if none: duplicates of no consequence, nested arrays ... */
+    const struct akv_gguf_kv **kv_by_name;
+    const struct akv_tensor **tensors_by_name; /* ascending byte order */
+    /* Oddities without consequence, one a line (no path, no newline at the end), NULL if none: an empty key, gaps in the data */
     char *warnings;
 };
 
+/* Caps: keys and tensors of a file; bytes of a key's and a tensor's name. */
+#define AKV_GGUF_MAX_ENTRIES 65536u
+#define AKV_GGUF_MAX_KEY 65535u
+#define AKV_GGUF_MAX_NAME 64u
+
+/*
+ * A damaged file, a key or tensor given twice: AKV_E_INPUT. Another version of the format, or a tensor type that is not known:
+ * AKV_E_INCOMPAT.
+ */
 int akv_gguf_open(struct akv_gguf *g, const char *path, struct akv_err *err);
+/* Only the keys: n_tensors is 0, and nothing after the keys is looked at or need be there. */
+int akv_gguf_open_keys(struct akv_gguf *g, const char *path, struct akv_err *err);
 void akv_gguf_close(struct akv_gguf *g); /* safe on a zeroed or failed object */
+
+/* 0 while the open file has the size and times that it had when it was mapped; else AKV_E_INPUT. */
+int akv_gguf_restat(const struct akv_gguf *g, struct akv_err *err);
 
 const struct akv_gguf_kv *akv_gguf_find(const struct akv_gguf *g, const char *key);
 const struct akv_tensor *akv_gguf_tensor(const struct akv_gguf *g, const char *name);
@@ -76,9 +100,18 @@ int akv_gguf_f32(const struct akv_gguf *g, const char *key, float *out, struct a
 int akv_gguf_bool(const struct akv_gguf *g, const char *key, bool *out, struct akv_err *err);
 int akv_gguf_str(const struct akv_gguf *g, const char *key, struct akv_str *out, struct akv_err *err);
 
+/* A name out of the file, fit for a message: cut at 64 bytes, anything but valid printable UTF-8 as '?'. */
+struct akv_shown {
+    char s[96];
+};
+struct akv_shown akv_str_show(struct akv_str s);
+struct akv_shown akv_tensor_dims(const struct akv_tensor *t); /* "576x49152": as many as the file gives, row length first */
+bool akv_str_is(struct akv_str s, const char *text);          /* equal */
+const char *akv_gguf_type_name(uint32_t type);                /* "u32", "string" ... ; "?" for a number that is none */
+
 /* Element access of arrays; i < kv->n. Strings are found by walking: iterate with akv_gguf_strings. */
-uint32_t akv_gguf_array_u32(const struct akv_gguf_kv *kv, uint64_t i); /* of u32/i32/u8/bool ... arrays */
-float akv_gguf_array_f32(const struct akv_gguf_kv *kv, uint64_t i);
+uint32_t akv_gguf_array_u32(const struct akv_gguf_kv *kv, uint64_t i); /* of u32/i32/u8/bool ... arrays; wider ones modulo 2^32 */
+float akv_gguf_array_f32(const struct akv_gguf_kv *kv, uint64_t i);    /* of f32 and f64 arrays */
 /* Walk an array of strings: *at starts NULL; returns the next string. Call exactly kv->n times. */
 struct akv_str akv_gguf_next_string(const struct akv_gguf_kv *kv, const uint8_t **at);
 

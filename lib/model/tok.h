@@ -32,14 +32,31 @@ void akv_tok_free(struct akv_tok *t);
 uint32_t akv_tok_n_vocab(const struct akv_tok *t);
 uint32_t akv_tok_bos(const struct akv_tok *t); /* AKV_TOK_NONE when absent */
 uint32_t akv_tok_eos(const struct akv_tok *t);
-bool akv_tok_is_eog(const struct akv_tok *t, uint32_t id);     /* ends generation: eos, eot and their kin */
+/*
+ * Whether the id ends generation: tokenizer.ggml.{eos,eot,eom}_token_id, and the control tokens whose text is a well-known end
+ * marker (list in tok_ends.c: <|im_end|>, <|eot_id|>, <end_of_turn>, <|endoftext|> ...). Of these, <|end|> does not count where
+ * both <|return|> and <|call|> exist: there it only ends one message of a reply.
+ */
+bool akv_tok_is_eog(const struct akv_tok *t, uint32_t id);
 bool akv_tok_is_control(const struct akv_tok *t, uint32_t id); /* token type control (3) */
 bool akv_tok_add_bos(const struct akv_tok *t);                 /* what add_special would prepend */
 
-/* SHA-256 over the tokenizer.* keys except chat templates, plus the effective pre-tokenizer (design.md 4.1, 5). */
+/*
+ * The tokenizer digest (design.md 4.1, 5): the SHA-256 of
+ *   for each GGUF key that begins "tokenizer." and not "tokenizer.chat_template", in ascending byte order of the keys:
+ *     field(key) field(value type in decimal) field(value)
+ *   field("pre=" name)
+ * field(b) is the length of b as u32 little-endian, then b. The value type is GGUF's number (8 string, 9 array ...). The value is
+ * what stands in the file after that number: a string with its u64 length, an array with its u32 element type and u64 count.
+ * name is the pre-tokenizer in use, as written in the file or given as an override.
+ */
 const uint8_t *akv_tok_digest(const struct akv_tok *t);
 
-#define AKV_TOK_SPECIAL 1u     /* recognise control tokens in the text; without it they are read as plain text (user-defined ones always are recognised) */
+/* The name of the pre-tokenizer in use. */
+const char *akv_tok_pre(const struct akv_tok *t);
+
+#define AKV_TOK_SPECIAL                                                                                                            \
+    1u /* recognise control tokens in the text; without it they are read as plain text (user-defined ones always are recognised) */
 #define AKV_TOK_ADD_SPECIAL 2u /* add bos (and eos where the model says so) */
 
 /*
@@ -56,7 +73,8 @@ int akv_tok_encode_offsets(const struct akv_tok *t, const char *text, size_t len
                            struct akv_ids *offsets, size_t *n_lost, struct akv_err *err);
 
 /* Append the exact bytes of the tokens; may be invalid UTF-8 at the ends. skip_control leaves control tokens out. An id >= n_vocab: AKV_E_INPUT. */
-int akv_tok_decode(const struct akv_tok *t, const uint32_t *ids, size_t n, bool skip_control, struct akv_buf *out, struct akv_err *err);
+int akv_tok_decode(const struct akv_tok *t, const uint32_t *ids, size_t n, bool skip_control, struct akv_buf *out,
+                   struct akv_err *err);
 
 /* The id whose text is exactly this (control and user-defined tokens), or AKV_TOK_NONE. */
 uint32_t akv_tok_find(const struct akv_tok *t, const char *text, size_t len);

@@ -6,26 +6,39 @@
 
 #include "snap/snap.h"
 
-struct akv_store;
+/* struct akv_store, AKV_STORE_CREATE, akv_store_open and akv_store_close: akv.h. */
 
-#define AKV_STORE_CREATE 1u /* make it, or complete a half-made one */
+#define AKV_STORE_VERSION 1u
+#define AKV_PIN_NAME_MAX 200u
 
-/* AKV_E_NO when it does not exist and CREATE is not given (a miss with a note); ownership, mode and version are checked. */
-int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, struct akv_err *err);
-void akv_store_close(struct akv_store *s);
+/* The codec in which this store wants new pages (from its config). */
+enum akv_codec akv_store_codec(const struct akv_store *s);
 
 /*
- * Fetch the page with this key under this root, checked against the ids expected. 1: found, *rec valid until the next call on the
- * same `store`; 0: a miss; why (may be NULL) says so when it was not plain absence (damaged: quarantined; I/O error; unknown version).
+ * Hold the shared lock over several puts, so that a collection cannot come between a parent and its child. Each put and ref change
+ * outside of a batch takes it by itself. begin waits for a running collection. Calls nest.
  */
-int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent, uint32_t index,
-                  const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec, struct akv_err *why);
+int akv_store_batch_begin(struct akv_store *s, struct akv_err *err);
+void akv_store_batch_end(struct akv_store *s);
+
+/*
+ * Fetch the page with this key under this root, checked against the ids expected. parent: NULL for page 0. 1: found, *rec valid
+ * until the next call on the same `store`; 0: a miss; why (may be NULL) says so when it was not plain absence (damaged or forged:
+ * quarantined; I/O error; unknown version). AKV_E_USAGE when the ids expected do not hash to the key.
+ */
+int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent,
+                  uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec, struct akv_err *why);
+/* Whether an object of that name is there; its content is not looked at. */
 bool akv_store_has(struct akv_store *s, const struct akv_head *head, const struct akv_key *key);
 
 /*
- * Publish one page: temp, fsync, link (first writer wins), directory fsync. 1: written (*bytes added to), 0: was there already with the
- * same raw SHA-256. The parent must be there (re-checked). computed: this process computed it from position 0, so that a stored page with
- * another SHA-256 goes to quarantine and the error (AKV_E_INPUT) says that exactness was broken; otherwise the new one is refused.
+ * Publish one page: temp, fsync, link (first writer wins), directory fsync. 1: written (*bytes added to), 0: was there already
+ * with the same raw SHA-256 (its use is marked). AKV_E_NO: the parent is not there (collected since), publish the chain again from
+ * its start.
+ * computed: this process computed it from position 0, so that a stored page with another SHA-256 and its descendants go to
+ * quarantine, the new one is published and the error (AKV_E_INPUT) says that exactness was broken; otherwise the new one is
+ * refused (AKV_E_INPUT).
+ * A damaged object of that name is replaced; one of an unknown version stays (AKV_E_INCOMPAT).
  */
 int akv_store_put(struct akv_store *s, const struct akv_head *head, const struct akv_page_rec *rec, bool computed, uint64_t *bytes,
                   struct akv_err *err);
@@ -36,23 +49,31 @@ void akv_store_touch(struct akv_store *s, const struct akv_head *head, const str
 struct akv_ref {
     char *name;
     struct akv_key root, tip;
-    uint64_t n_tokens, bytes; /* bytes: of its objects */
+    uint64_t n_tokens, bytes;       /* bytes: of its objects */
     uint8_t content[AKV_SHA_BYTES]; /* SHA-256 over the raw SHA-256s of its pages, first to last */
     char *made_by;
 };
 void akv_ref_release(struct akv_ref *r);
-int akv_store_ref_put(struct akv_store *s, const struct akv_ref *ref, struct akv_err *err); /* atomic, replaces */
+/*
+ * Pin a chain: ref->name, root, tip and made_by (NULL: none) are given; n_tokens, bytes and content are filled in from the
+ * objects, which must all be there (AKV_E_NO names the page that is not). Atomic; replaces a ref of that name and root.
+ * Names: 1 to 200 bytes of UTF-8, no '/', no control bytes, no leading dot; AKV_E_USAGE otherwise, in all calls that take one.
+ */
+int akv_store_ref_put(struct akv_store *s, struct akv_ref *ref, struct akv_err *err);
 /* 1 found, 0 absent. root NULL: under any root; more than one: AKV_E_USAGE naming them. */
 int akv_store_ref_get(struct akv_store *s, const char *name, const struct akv_key *root, struct akv_ref *out, struct akv_err *err);
+/* 1 done, 0 absent; root as above. Objects stay. A damaged ref can be removed. */
 int akv_store_ref_remove(struct akv_store *s, const char *name, const struct akv_key *root, struct akv_err *err);
+/* 1 done, 0 absent; AKV_E_USAGE when `to` stands under that root already. */
 int akv_store_ref_rename(struct akv_store *s, const char *from, const char *to, const struct akv_key *root, struct akv_err *err);
 /* All refs, sorted by name then root; caller frees with akv_ref_release and free. */
 int akv_store_refs(struct akv_store *s, struct akv_ref **out, size_t *n, struct akv_err *err);
 /*
- * The pages of a ref, first to last: each object is read, checked and handed to fn as it stands (rec valid in the call only), with the head of
- * the first before them. A missing or damaged page: AKV_E_INPUT naming it.
+ * The pages of a ref, first to last: each object is read, checked and handed to fn as it stands (head and rec are valid in the
+ * call only; the store must not be used in it). A negative result of fn ends the walk and is returned. A missing or damaged page,
+ * or a content that is not the ref's: AKV_E_INPUT naming it.
  */
-int akv_store_chain(struct akv_store *s, const struct akv_ref *ref, int (*fn)(void *ctx, const struct akv_head *head, const struct akv_page_rec *rec, struct akv_err *err),
-                    void *ctx, struct akv_err *err);
+typedef int akv_store_page_fn(void *ctx, const struct akv_head *head, const struct akv_page_rec *rec, struct akv_err *err);
+int akv_store_chain(struct akv_store *s, const struct akv_ref *ref, akv_store_page_fn *fn, void *ctx, struct akv_err *err);
 
 #endif

@@ -1,0 +1,210 @@
+/* akv-split: cut prompts at anchors, name their pages, say where two part. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+static const char usage[] = "[options] [FILE ...]";
+static const char help[] = "Pass token records through, adding to them; or emit the prefixes that are worth keeping.\n\n"
+                           "      --at N           add an anchor at token N; may be given again\n"
+                           "      --prefix[=NAME]  emit each distinct prefix that ends at the anchor NAME (all anchors) once,\n"
+                           "                       as a record of its own that is only to be computed\n"
+                           "      --keys           add the page keys of the prompt\n"
+                           "      --lint           look for text that changes from day to day or request to request (needs -m):\n"
+                           "                       findings go to standard error and into the record\n"
+                           "      --diff FILE      instead: say where each record parts from the one in the same place of FILE;\n"
+                           "                       exit 1 when any does (with -m the text is quoted)\n" CMD_HELP;
+
+enum { OPT_AT = CMD_OPT_OWN, OPT_PREFIX, OPT_KEYS, OPT_LINT, OPT_DIFF };
+
+static const struct option longs[] = {CMD_LONG,
+                                      {"at", required_argument, NULL, OPT_AT},
+                                      {"prefix", optional_argument, NULL, OPT_PREFIX},
+                                      {"keys", no_argument, NULL, OPT_KEYS},
+                                      {"lint", no_argument, NULL, OPT_LINT},
+                                      {"diff", required_argument, NULL, OPT_DIFF},
+                                      {0}};
+
+struct tool {
+    struct cmd_opts o;
+    uint32_t *at;
+    size_t n_at;
+    bool prefix, keys, lint;
+    const char *prefix_name, *diff;
+    struct akv_model *model; /* for --lint, and for quoting with --diff */
+    struct cmd_out out;
+    struct cmd_inputs base; /* of --diff */
+    char **seen;            /* ids of the prefixes emitted */
+    size_t n_seen, cap_seen;
+    bool differs;
+};
+
+static void options(struct tool *t, int argc, char **argv)
+{
+    cmd_opts_init(&t->o);
+    t->at = cmd_alloc((size_t)argc * sizeof *t->at);
+    t->prefix_name = "all";
+    for (int c; (c = cmd_getopt(argc, argv, CMD_SHORT, longs)) != -1;) {
+        if (cmd_opt(&t->o, c, usage, help))
+            continue;
+        switch (c) {
+        case OPT_AT:
+            t->at[t->n_at++] = (uint32_t)cmd_number(optarg, UINT32_MAX, "--at");
+            break;
+        case OPT_PREFIX:
+            t->prefix = true;
+            if (optarg)
+                t->prefix_name = optarg;
+            break;
+        case OPT_KEYS:
+            t->keys = true;
+            break;
+        case OPT_LINT:
+            t->lint = true;
+            break;
+        case OPT_DIFF:
+            t->diff = optarg;
+            break;
+        }
+    }
+    if (t->diff && (t->n_at || t->prefix || t->keys || t->lint))
+        cmd_die(2, "--diff goes alone: it changes no record");
+}
+
+static void put_request(struct tool *t, const struct akv_request *r)
+{
+    struct akv_err err = {0};
+    char *json;
+    size_t len;
+    if (akv_request_json(r, &json, &len, &err) < 0)
+        cmd_die_err(&err);
+    cmd_out_write(&t->out, json, len);
+    cmd_out_write(&t->out, "\n", 1);
+    free(json);
+}
+
+/* Whether the prefix of this id is new; it counts as emitted from now on. */
+static bool is_new(struct tool *t, const char *id)
+{
+    for (size_t i = 0; i < t->n_seen; i++)
+        if (!strcmp(t->seen[i], id))
+            return false;
+    if (t->n_seen == t->cap_seen) {
+        t->cap_seen = t->cap_seen * 2 + 16;
+        t->seen = realloc(t->seen, t->cap_seen * sizeof *t->seen);
+        if (!t->seen)
+            cmd_die(5, "out of memory");
+    }
+    t->seen[t->n_seen++] = cmd_strdup(id);
+    return true;
+}
+
+static int put_prefixes(struct tool *t, const struct akv_request *r, struct akv_err *err)
+{
+    struct akv_request **list;
+    size_t n;
+    int rc = akv_request_prefixes(&list, &n, r, t->prefix_name, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < n; i++) {
+        if (t->keys)
+            rc = akv_request_add_keys(list[i], err);
+        if (rc == 0 && is_new(t, akv_request_id(list[i])))
+            put_request(t, list[i]);
+        akv_request_free(list[i]);
+    }
+    free(list);
+    return rc;
+}
+
+static int edit(struct tool *t, struct akv_request *r, struct akv_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < t->n_at; i++)
+        rc = akv_request_add_anchor(r, t->at[i], err);
+    if (rc == 0 && t->lint) {
+        char *words;
+        rc = akv_request_lint(r, t->model, &words, err);
+        if (rc == 0)
+            cmd_notes(words);
+    }
+    if (rc == 0 && t->prefix)
+        return put_prefixes(t, r, err);
+    if (rc == 0 && t->keys)
+        rc = akv_request_add_keys(r, err);
+    if (rc == 0)
+        put_request(t, r);
+    return rc;
+}
+
+/* Compare with the next record of the base. */
+static int compare(struct tool *t, const struct akv_request *r, struct akv_err *err)
+{
+    struct akv_request *base = NULL;
+    char *words;
+    int rc = cmd_input(&t->base) ? akv_request_read(&base, t->base.in, t->model, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        cmd_die(3, "%s: has fewer records than there are to compare", t->diff);
+    rc = akv_request_diff(base, r, t->model, &words, err);
+    akv_request_free(base);
+    if (rc == 1) {
+        t->differs = true;
+        cmd_out_write(&t->out, words, strlen(words));
+        cmd_out_write(&t->out, "\n", 1);
+        free(words);
+        rc = 0;
+    }
+    return rc;
+}
+
+/* All records of one input; a bad one is reported and the others go on. */
+static void run(struct tool *t, struct akv_input *in)
+{
+    for (;;) {
+        struct akv_err err = {0};
+        struct akv_request *r = NULL;
+        int rc = akv_request_read(&r, in, t->model, &err);
+        if (rc == 0)
+            return;
+        if (rc > 0)
+            rc = t->diff ? compare(t, r, &err) : edit(t, r, &err);
+        akv_request_free(r);
+        if (rc < 0)
+            cmd_report(&err);
+        if (akv_exit_status(rc) == 5)
+            return;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    cmd_name = "akv-split";
+    struct tool t = {0};
+    options(&t, argc, argv);
+    cmd_catch_signals();
+    cmd_out_open(&t.out, t.o.out, false);
+    struct cmd_inputs inputs;
+    cmd_first_input(&inputs, argc - optind, argv + optind);
+    if (t.lint || t.o.model)
+        t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
+    char *base = (char *)(uintptr_t)t.diff;
+    if (t.diff)
+        cmd_inputs_init(&t.base, 1, &base);
+    for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
+        if (akv_input_kind(in) != AKV_KIND_JSON)
+            cmd_die(3, "%s: not token records", inputs.names[inputs.at]);
+        run(&t, in);
+    }
+    cmd_out_commit(&t.out);
+    for (size_t i = 0; i < t.n_seen; i++)
+        free(t.seen[i]);
+    free(t.seen);
+    free(t.at);
+    akv_model_close(t.model);
+    int status = cmd_exit();
+    return status ? status : t.differs;
+}

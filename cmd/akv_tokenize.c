@@ -1,0 +1,254 @@
+/* akv-tokenize: chat requests, prompts or plain text to token records; and back. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+static const char usage[] = "[options] [FILE ...]";
+static const char help[] =
+    "Turn chat requests (JSON, one or many) into token records, one JSON line each.\n\n"
+    "      --raw            the input is plain text: one record of all of it\n"
+    "      --no-special     with --raw: read control tokens in the text as plain text\n"
+    "      --decode         the other way: token records to text\n"
+    "      --skip-control   with --decode: leave control tokens out\n"
+    "      --render         stop at the rendered text\n"
+    "      --json           with --render or --decode: {\"id\",\"text\"} lines\n"
+    "      --template FILE  use this chat template instead of the model's\n"
+    "      --template-name NAME  a named template of the model (tool_use, rag)\n"
+    "      --now TIME       the clock that templates may read: 2026-01-15T12:00:00Z\n"
+    "      --ignore-unknown pass over unknown top-level fields of a request\n"
+    "      --raw-messages   give messages to the template exactly as written\n" CMD_HELP;
+
+enum mode { CHAT, RAW, DECODE, RENDER };
+
+struct tool {
+    struct cmd_opts o;
+    struct akv_chat_opts chat;
+    enum mode mode;
+    bool json, no_special, skip_control;
+    const char *template_path, *now;
+    struct akv_model *model;
+    struct cmd_out out;
+};
+
+enum {
+    OPT_RAW = CMD_OPT_OWN,
+    OPT_NO_SPECIAL,
+    OPT_DECODE,
+    OPT_SKIP_CONTROL,
+    OPT_RENDER,
+    OPT_JSON,
+    OPT_TEMPLATE,
+    OPT_TEMPLATE_NAME,
+    OPT_NOW,
+    OPT_IGNORE_UNKNOWN,
+    OPT_RAW_MESSAGES
+};
+
+static const struct option longs[] = {CMD_LONG,
+                                      {"raw", no_argument, NULL, OPT_RAW},
+                                      {"no-special", no_argument, NULL, OPT_NO_SPECIAL},
+                                      {"decode", no_argument, NULL, OPT_DECODE},
+                                      {"skip-control", no_argument, NULL, OPT_SKIP_CONTROL},
+                                      {"render", no_argument, NULL, OPT_RENDER},
+                                      {"json", no_argument, NULL, OPT_JSON},
+                                      {"template", required_argument, NULL, OPT_TEMPLATE},
+                                      {"template-name", required_argument, NULL, OPT_TEMPLATE_NAME},
+                                      {"now", required_argument, NULL, OPT_NOW},
+                                      {"ignore-unknown", no_argument, NULL, OPT_IGNORE_UNKNOWN},
+                                      {"raw-messages", no_argument, NULL, OPT_RAW_MESSAGES},
+                                      {0}};
+
+static void set_mode(struct tool *t, enum mode mode)
+{
+    if (t->mode != CHAT && t->mode != mode)
+        cmd_die(2, "--raw, --decode and --render exclude each other");
+    t->mode = mode;
+}
+
+static void options(struct tool *t, int argc, char **argv)
+{
+    cmd_opts_init(&t->o);
+    for (int c; (c = cmd_getopt(argc, argv, CMD_SHORT, longs)) != -1;) {
+        if (cmd_opt(&t->o, c, usage, help))
+            continue;
+        switch (c) {
+        case OPT_RAW:
+            set_mode(t, RAW);
+            break;
+        case OPT_DECODE:
+            set_mode(t, DECODE);
+            break;
+        case OPT_RENDER:
+            set_mode(t, RENDER);
+            break;
+        case OPT_NO_SPECIAL:
+            t->no_special = true;
+            break;
+        case OPT_SKIP_CONTROL:
+            t->skip_control = true;
+            break;
+        case OPT_JSON:
+            t->json = true;
+            break;
+        case OPT_TEMPLATE:
+            t->template_path = optarg;
+            break;
+        case OPT_TEMPLATE_NAME:
+            t->chat.template_name = optarg;
+            break;
+        case OPT_NOW:
+            t->now = optarg;
+            break;
+        case OPT_IGNORE_UNKNOWN:
+            t->chat.flags |= AKV_CHAT_IGNORE_UNKNOWN;
+            break;
+        case OPT_RAW_MESSAGES:
+            t->chat.flags |= AKV_CHAT_RAW_MESSAGES;
+            break;
+        }
+    }
+    if (t->json && t->mode != RENDER && t->mode != DECODE)
+        cmd_die(2, "--json goes with --render or --decode: token records are JSON anyway");
+    if (t->no_special && t->mode != RAW)
+        cmd_die(2, "--no-special goes with --raw");
+    if (t->skip_control && t->mode != DECODE)
+        cmd_die(2, "--skip-control goes with --decode");
+    if (t->template_path && t->chat.template_name)
+        cmd_die(2, "--template and --template-name exclude each other");
+}
+
+/* 2026-01-15T12:00:00Z as seconds since 1970, or die. */
+static int64_t parse_time(const char *text)
+{
+    struct tm tm = {0};
+    int n = 0;
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &n) != 6 ||
+        text[n] || n != 20)
+        cmd_die(2, "--now: %.40s: must look like 2026-01-15T12:00:00Z", text);
+    struct tm given = tm;
+    tm.tm_year -= 1900;
+    tm.tm_mon--;
+    time_t t = timegm(&tm);
+    if (tm.tm_mday != given.tm_mday || tm.tm_mon + 1 != given.tm_mon || tm.tm_hour != given.tm_hour || tm.tm_min != given.tm_min)
+        cmd_die(2, "--now: %.40s: no such time", text);
+    return t;
+}
+
+/* Text out: as it is, or as a {"id","text"} line. */
+static void put_text(struct tool *t, const char *id, const char *text, size_t len)
+{
+    if (!t->json) {
+        cmd_out_write(&t->out, text, len);
+        return;
+    }
+    json_t *line = json_pack("{s:s, s:s%}", "id", id, "text", text, len);
+    char *dump = line ? json_dumps(line, JSON_COMPACT) : NULL;
+    if (!dump)
+        cmd_die(3, "request %.40s: its text is not valid UTF-8: use --decode without --json", id);
+    cmd_out_write(&t->out, dump, strlen(dump));
+    cmd_out_write(&t->out, "\n", 1);
+    free(dump);
+    json_decref(line);
+}
+
+static int decode_next(struct tool *t, struct akv_input *in, struct akv_err *err)
+{
+    struct akv_request *r;
+    int rc = akv_request_read(&r, in, t->model, err);
+    if (rc <= 0)
+        return rc;
+    size_t n, len;
+    char *text;
+    const uint32_t *ids = akv_request_ids(r, &n);
+    int bad = akv_decode(t->model, ids, n, t->skip_control, &text, &len, err);
+    if (bad == 0) {
+        put_text(t, akv_request_id(r), text, len);
+        free(text);
+    }
+    akv_request_free(r);
+    return bad < 0 ? bad : 1;
+}
+
+static int render_next(struct tool *t, struct akv_input *in, char **notes, struct akv_err *err)
+{
+    char *text, *id;
+    size_t len;
+    int rc = akv_chat_text(&text, &len, &id, in, t->model, &t->chat, notes, err);
+    if (rc > 0) {
+        put_text(t, id, text, len);
+        free(text);
+        free(id);
+    }
+    return rc;
+}
+
+static int record_next(struct tool *t, struct akv_input *in, char **notes, struct akv_err *err)
+{
+    struct akv_request *r;
+    int rc = t->mode == RAW ? akv_request_from_text(&r, in, t->model, !t->no_special, true, notes, err)
+                            : akv_request_from_chat(&r, in, t->model, &t->chat, notes, err);
+    if (rc <= 0)
+        return rc;
+    char *json;
+    size_t len;
+    int bad = akv_request_json(r, &json, &len, err);
+    akv_request_free(r);
+    if (bad < 0)
+        return bad;
+    cmd_out_write(&t->out, json, len);
+    cmd_out_write(&t->out, "\n", 1);
+    free(json);
+    return 1;
+}
+
+/* All requests of one input; a bad one is reported and the others go on. */
+static void run(struct tool *t, struct akv_input *in)
+{
+    for (;;) {
+        struct akv_err err = {0};
+        char *notes = NULL;
+        int rc = t->mode == DECODE   ? decode_next(t, in, &err)
+                 : t->mode == RENDER ? render_next(t, in, &notes, &err)
+                                     : record_next(t, in, &notes, &err);
+        cmd_notes(notes);
+        if (rc < 0)
+            cmd_report(&err);
+        if (rc == 0 || t->mode == RAW || akv_exit_status(rc) == 5)
+            return;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    cmd_name = "akv-tokenize";
+    struct tool t = {0};
+    options(&t, argc, argv);
+    cmd_catch_signals();
+    t.chat.now = t.now ? parse_time(t.now) : (int64_t)time(NULL);
+    char *template_text = NULL;
+    if (t.template_path)
+        t.chat.template_text = template_text = cmd_slurp(t.template_path, (size_t)16 << 20, &t.chat.template_len);
+    bool needs_model = t.mode != RENDER || !t.template_path;
+    if (needs_model)
+        t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
+    cmd_out_open(&t.out, t.o.out, false);
+    struct cmd_inputs inputs;
+    cmd_inputs_init(&inputs, argc - optind, argv + optind);
+    for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
+        if (akv_input_kind(in) == AKV_KIND_STREAM || akv_input_kind(in) == AKV_KIND_GGUF)
+            cmd_die(3, "%s: is binary: JSON or text is needed", inputs.names[inputs.at]);
+        run(&t, in);
+    }
+    if (!inputs.any)
+        cmd_die(3, "empty input");
+    cmd_out_commit(&t.out);
+    akv_model_close(t.model);
+    free(template_text);
+    return cmd_exit();
+}

@@ -1,0 +1,127 @@
+/* What the tools share: messages, common options, input and output, progress, statistics. The tools see the library through akv.h only. */
+#ifndef AKV_CMD_H
+#define AKV_CMD_H
+
+#include <getopt.h>
+
+#include "akv.h"
+
+/* ---- cmd.c: messages, exit status, signals ---- */
+
+extern const char *cmd_name;          /* "akv-gen" */
+extern volatile int cmd_cancel;       /* set by SIGINT and SIGTERM once cmd_catch_signals() was called */
+extern int cmd_quiet, cmd_verbose;
+
+/* "akv-gen: text" on stderr, then exit with this status; temporaries are removed first. */
+void cmd_die(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
+/* The same for a library error. */
+void cmd_die_err(const struct akv_err *err) __attribute__((noreturn));
+/* Print a library error and remember its status for cmd_exit(). */
+void cmd_report(const struct akv_err *err);
+/* A warning: not with -q. */
+void cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Print newline-separated warnings and free them. NULL is fine. */
+void cmd_notes(char *notes);
+void cmd_catch_signals(void);
+/* Leave with the highest status reported, or as the signal that was caught asks. */
+int cmd_exit(void);
+void *cmd_alloc(size_t n);
+char *cmd_strdup(const char *s);
+
+/* ---- opts.c: the common options ---- */
+
+struct cmd_opts {
+    const char *model, *out, *stats_path, *store, *template_name;
+    bool stats, save, no_store;
+    unsigned threads;
+    uint32_t n_ctx;
+    enum akv_kv_dtype kv;
+};
+
+enum { CMD_OPT_STATS = 0x1000, CMD_OPT_KV, CMD_OPT_SAVE, CMD_OPT_NO_STORE, CMD_OPT_OWN };
+
+#define CMD_SHORT "hVqvm:o:"
+#define CMD_LONG                                                                                                                           \
+    {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {"quiet", no_argument, NULL, 'q'},                              \
+        {"verbose", no_argument, NULL, 'v'}, {"model", required_argument, NULL, 'm'}, {"output", required_argument, NULL, 'o'}
+/* of the tools that open a session */
+#define CMD_RUN_SHORT CMD_SHORT "c:s:@:"
+#define CMD_RUN_LONG                                                                                                                       \
+    CMD_LONG, {"ctx", required_argument, NULL, 'c'}, {"store", required_argument, NULL, 's'}, {"threads", required_argument, NULL, '@'},   \
+        {"stats", optional_argument, NULL, CMD_OPT_STATS}, {"kv", required_argument, NULL, CMD_OPT_KV}
+
+#define CMD_HELP                                                                                                                           \
+    "  -m, --model FILE     the model, a GGUF file (default: $AKV_MODEL)\n"                                                                \
+    "  -o, --output FILE    write there, replaced as a whole at the end (default: standard output)\n"                                      \
+    "  -q, --quiet          no warnings and no progress\n"                                                                                 \
+    "  -v, --verbose        more words\n"                                                                                                  \
+    "  -h, --help           this text\n"                                                                                                   \
+    "  -V, --version        the version\n"
+#define CMD_RUN_HELP                                                                                                                       \
+    "  -c, --ctx N          tokens of context (default: the model's)\n"                                                                    \
+    "      --kv TYPE        f16 or f32 KV (default: f16; each has its own keys)\n"                                                         \
+    "  -s, --store DIR      the store (default: $AKV_STORE)\n"                                                                             \
+    "  -@, --threads N      compute threads (default: all cores)\n"                                                                        \
+    "      --stats[=FILE]   one JSON line a request on standard error, or appended to FILE\n" CMD_HELP
+
+/* getopt_long(), dying with one line and status 2 where that would print. */
+int cmd_getopt(int argc, char **argv, const char *shorts, const struct option *longs);
+void cmd_opts_init(struct cmd_opts *o);
+/* Handle a common option; false: not one of them. -h and -V print and exit. */
+bool cmd_opt(struct cmd_opts *o, int c, const char *usage, const char *help);
+uint64_t cmd_number(const char *text, uint64_t most, const char *what); /* or die with status 2 */
+double cmd_real(const char *text, double least, double most, const char *what);
+/* The model named by -m or $AKV_MODEL, or die. */
+struct akv_model *cmd_model(const struct cmd_opts *o, unsigned flags);
+/* A session with these options; store use as design says: only when -s or AKV_STORE, not with --no-store. */
+struct akv_session *cmd_session(const struct cmd_opts *o, const struct akv_model *m, struct akv_session_opts *extra);
+/* $XDG_CACHE_HOME/akv/NAME or ~/.cache/akv/NAME, malloc'd; NULL when neither is set. */
+char *cmd_cache_path(const char *name);
+
+/* ---- stream.c: input operands and output ---- */
+
+/* Input operands: the files named, or standard input when there is none; "-" is standard input. */
+struct cmd_inputs {
+    char **names;
+    int n, at, fd;
+    struct akv_input *in;
+    bool any; /* something was read */
+};
+void cmd_inputs_init(struct cmd_inputs *i, int argc, char **argv);
+/* The current input, opened at need; NULL past the last. A file that cannot be opened is reported and passed over. */
+struct akv_input *cmd_input(struct cmd_inputs *i);
+void cmd_input_done(struct cmd_inputs *i); /* go to the next */
+/*
+ * Read the first input now (before a model is loaded: an empty pipe fails at once), then every request of all inputs in order through fn,
+ * which returns 0 or an error. A bad request is reported and the others go on; I/O errors and a damaged stream end the tool.
+ */
+void cmd_first_input(struct cmd_inputs *i, int argc, char **argv);
+void cmd_each_request(struct cmd_inputs *i, struct akv_session *s,
+                      int (*fn)(void *ctx, struct akv_session *s, const struct akv_request *r, struct akv_err *err), void *ctx);
+/* Whole content of a file (or "-"), at most `most` bytes; malloc'd, NUL-terminated; dies on failure. */
+char *cmd_slurp(const char *path, size_t most, size_t *len);
+
+struct cmd_out {
+    int fd;
+    const char *name; /* for messages */
+    char *temp;       /* the file being written beside its final name, or NULL when in place */
+};
+/* -o FILE, or standard output. binary: refuse a terminal. */
+void cmd_out_open(struct cmd_out *o, const char *path, bool binary);
+void cmd_out_write(struct cmd_out *o, const void *p, size_t n); /* or die with status 5 */
+/* Flush, sync and move into place; dies on failure. */
+void cmd_out_commit(struct cmd_out *o);
+void cmd_out_remove_temps(void);
+
+/* ---- progress.c ---- */
+
+/* A line on stderr with tokens/s and time left when it is a terminal, for work over a second. */
+void cmd_progress(void *ctx, const char *what, uint32_t done, uint32_t total);
+void cmd_progress_end(void);
+
+/* ---- stats.c ---- */
+
+/* {"id":...,"hit":...} to stderr or appended to the file of --stats=FILE with one write; nothing without --stats. */
+void cmd_stats(const struct cmd_opts *o, const char *id, const struct akv_stats *st);
+
+#endif

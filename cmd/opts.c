@@ -1,0 +1,179 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+#define SALT_MAX 65536
+
+void cmd_opts_init(struct cmd_opts *o)
+{
+    *o = (struct cmd_opts){.model = getenv("AKV_MODEL"), .store = getenv("AKV_STORE")};
+    if (o->store && !*o->store)
+        o->store = NULL;
+}
+
+int cmd_getopt(int argc, char **argv, const char *shorts, const struct option *longs)
+{
+    opterr = 0;
+    int c = getopt_long(argc, argv, shorts, longs, NULL);
+    if (c == '?')
+        cmd_die(2, "%.80s: not an option, or its value is missing: see %s -h", argv[optind - 1], cmd_name);
+    return c;
+}
+
+/* Flush standard output and leave. */
+static void printed(void)
+{
+    if (fflush(stdout))
+        cmd_die(5, "standard output: cannot write: %s", strerror(errno));
+    exit(0);
+}
+
+uint64_t cmd_number(const char *text, uint64_t most, const char *what)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (errno || *end || end == text || text[0] < '0' || text[0] > '9' || v > most)
+        cmd_die(2, "%s: %.40s: not a number from 0 to %llu", what, text, (unsigned long long)most);
+    return v;
+}
+
+double cmd_real(const char *text, double least, double most, const char *what)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end || end == text || !(v >= least && v <= most))
+        cmd_die(2, "%s: %.40s: not a number from %g to %g", what, text, least, most);
+    return v;
+}
+
+bool cmd_opt(struct cmd_opts *o, int c, const char *usage, const char *help)
+{
+    switch (c) {
+    case 'h':
+        printf("usage: %s %s\n%s", cmd_name, usage, help);
+        printed();
+        break;
+    case 'V':
+        printf("%s %s\n", cmd_name, akv_version());
+        printed();
+        break;
+    case 'q':
+        cmd_quiet = 1;
+        break;
+    case 'v':
+        cmd_verbose = 1;
+        break;
+    case 'm':
+        o->model = optarg;
+        break;
+    case 'o':
+        o->out = optarg;
+        break;
+    case 'c':
+        o->n_ctx = (uint32_t)cmd_number(optarg, 1u << 24, "--ctx");
+        if (!o->n_ctx)
+            cmd_die(2, "--ctx: must be at least 1");
+        break;
+    case 's':
+        o->store = optarg;
+        break;
+    case '@':
+        o->threads = (unsigned)cmd_number(optarg, 256, "--threads");
+        if (!o->threads)
+            cmd_die(2, "--threads: must be at least 1");
+        break;
+    case CMD_OPT_STATS:
+        o->stats = true;
+        o->stats_path = optarg;
+        break;
+    case CMD_OPT_KV:
+        if (strcmp(optarg, "f16") && strcmp(optarg, "f32"))
+            cmd_die(2, "--kv: %.40s: must be f16 or f32", optarg);
+        o->kv = optarg[1] == '3' ? AKV_KV_F32 : AKV_KV_F16;
+        break;
+    case CMD_OPT_SAVE:
+        o->save = true;
+        break;
+    case CMD_OPT_NO_STORE:
+        o->no_store = true;
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+struct akv_model *cmd_model(const struct cmd_opts *o, unsigned flags)
+{
+    struct akv_err err = {0};
+    struct akv_model *m;
+    if (!o->model || !*o->model)
+        cmd_die(2, "no model: give -m FILE or set AKV_MODEL");
+    if (akv_model_open(&m, o->model, flags, &err) < 0)
+        cmd_die_err(&err);
+    if (akv_model_notes(m))
+        cmd_notes(cmd_strdup(akv_model_notes(m)));
+    return m;
+}
+
+char *cmd_cache_path(const char *name)
+{
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    bool has_xdg = xdg && xdg[0] == '/';
+    if (!has_xdg && (!home || home[0] != '/'))
+        return NULL;
+    const char *base = has_xdg ? xdg : home;
+    size_t n = strlen(base) + strlen(name) + sizeof "/.cache/akv/";
+    char *path = cmd_alloc(n);
+    snprintf(path, n, "%s%s/akv/%s", base, has_xdg ? "" : "/.cache", name);
+    return path;
+}
+
+static unsigned online_cores(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 256 ? 256 : (unsigned)n;
+}
+
+static void note(void *ctx, const char *msg)
+{
+    (void)ctx;
+    cmd_note("%s", msg);
+}
+
+struct akv_session *cmd_session(const struct cmd_opts *o, const struct akv_model *m, struct akv_session_opts *so)
+{
+    so->n_ctx = o->n_ctx;
+    so->n_threads = o->threads ? o->threads : online_cores();
+    so->kv = o->kv;
+    so->cpu = getenv("AKV_CPU");
+    so->store_dir = o->no_store ? NULL : o->store;
+    so->save = o->save;
+    so->cancel = &cmd_cancel;
+    so->progress = cmd_progress;
+    so->note = note;
+    if (so->cpu && !*so->cpu)
+        so->cpu = NULL;
+    if (so->save && !so->store_dir)
+        cmd_die(2, "--save needs a store: give -s DIR or set AKV_STORE");
+    char *cache = cmd_cache_path("weights");
+    so->cache_dir = cache;
+    const char *salt_file = getenv("AKV_SALT_FILE");
+    char *salt = NULL;
+    if (salt_file && *salt_file)
+        so->salt = salt = cmd_slurp(salt_file, SALT_MAX, &so->salt_bytes);
+    struct akv_err err = {0};
+    struct akv_session *s;
+    if (akv_session_open(&s, m, so, &err) < 0)
+        cmd_die_err(&err);
+    free(cache);
+    free(salt);
+    return s;
+}

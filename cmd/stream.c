@@ -1,0 +1,196 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+static char *live_temp; /* the temporary to remove when the tool dies */
+
+void cmd_inputs_init(struct cmd_inputs *i, int argc, char **argv)
+{
+    static char dash[] = "-";
+    static char *only_stdin[] = {dash};
+    *i = (struct cmd_inputs){.names = argc ? argv : only_stdin, .n = argc ? argc : 1, .fd = -1};
+}
+
+struct akv_input *cmd_input(struct cmd_inputs *i)
+{
+    while (!i->in && i->at < i->n) {
+        const char *name = i->names[i->at];
+        bool is_stdin = !strcmp(name, "-");
+        struct akv_err err = {0};
+        i->fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+        struct stat st;
+        if (i->fd < 0 || fstat(i->fd, &st) < 0) {
+            err.code = AKV_E_IO;
+            snprintf(err.msg, sizeof err.msg, "%.900s: cannot open: %s", is_stdin ? "standard input" : name, strerror(errno));
+        } else if (S_ISDIR(st.st_mode)) {
+            err.code = AKV_E_INPUT;
+            snprintf(err.msg, sizeof err.msg, "%.900s: is a directory", name);
+        } else if (akv_input_open(&i->in, i->fd, is_stdin ? "standard input" : name, &err) == 0) {
+            if (akv_input_kind(i->in) != AKV_KIND_EMPTY)
+                i->any = true;
+            return i->in;
+        }
+        i->any = true; /* its own error speaks, not "empty input" */
+        cmd_report(&err);
+        cmd_input_done(i);
+    }
+    return i->in;
+}
+
+void cmd_input_done(struct cmd_inputs *i)
+{
+    akv_input_close(i->in);
+    i->in = NULL;
+    if (i->fd > STDERR_FILENO)
+        close(i->fd);
+    i->fd = -1;
+    i->at++;
+}
+
+void cmd_first_input(struct cmd_inputs *i, int argc, char **argv)
+{
+    cmd_inputs_init(i, argc, argv);
+    cmd_input(i);
+    if (!i->any)
+        cmd_die(3, "empty input");
+}
+
+/* 1: go on with this input, 0: it is at its end. */
+static int next_request(struct cmd_inputs *i, struct akv_session *s,
+                        int (*fn)(void *ctx, struct akv_session *s, const struct akv_request *r, struct akv_err *err), void *ctx)
+{
+    struct akv_err err = {0};
+    struct akv_request *r = NULL;
+    int rc = akv_session_next(s, i->in, &r, &err);
+    if (rc == 0)
+        return 0;
+    if (rc > 0)
+        rc = fn(ctx, s, r, &err);
+    akv_request_free(r);
+    if (rc == 0)
+        return 1;
+    if (akv_exit_status(rc) == 5 || !akv_session_can_go_on(s))
+        cmd_die_err(&err);
+    cmd_report(&err);
+    return 1;
+}
+
+void cmd_each_request(struct cmd_inputs *i, struct akv_session *s,
+                      int (*fn)(void *ctx, struct akv_session *s, const struct akv_request *r, struct akv_err *err), void *ctx)
+{
+    for (; cmd_input(i); cmd_input_done(i))
+        while (next_request(i, s, fn, ctx))
+            ;
+}
+
+char *cmd_slurp(const char *path, size_t most, size_t *len)
+{
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (fd < 0)
+        cmd_die(5, "%s: cannot open: %s", path, strerror(errno));
+    size_t cap = 4096, n = 0;
+    char *buf = cmd_alloc(cap);
+    for (;;) {
+        ssize_t r = read(fd, buf + n, cap - n - 1);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            cmd_die(5, "%s: cannot read: %s", path, strerror(errno));
+        if (r == 0)
+            break;
+        n += (size_t)r;
+        if (n > most)
+            cmd_die(3, "%s: larger than %zu bytes", path, most);
+        if (cap - n < 2) {
+            char *grown = realloc(buf, cap *= 2);
+            if (!grown)
+                cmd_die(5, "out of memory");
+            buf = grown;
+        }
+    }
+    if (fd != STDIN_FILENO)
+        close(fd);
+    buf[n] = '\0';
+    *len = n;
+    return buf;
+}
+
+void cmd_out_remove_temps(void)
+{
+    if (live_temp)
+        unlink(live_temp);
+    live_temp = NULL;
+}
+
+/* A regular file is written beside its name and moved there when complete; devices and FIFOs are written in place. */
+static void open_path(struct cmd_out *o, const char *path)
+{
+    struct stat st;
+    bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    if (in_place) {
+        o->fd = open(path, O_WRONLY | O_CLOEXEC);
+    } else {
+        size_t n = strlen(path) + 16;
+        o->temp = cmd_alloc(n);
+        const char *slash = strrchr(path, '/');
+        int dir = slash ? (int)(slash - path + 1) : 0;
+        snprintf(o->temp, n, "%.*s.akv-XXXXXX", dir, path);
+        o->fd = mkostemp(o->temp, O_CLOEXEC);
+        if (o->fd >= 0) {
+            live_temp = o->temp;
+            mode_t mask = umask(0);
+            umask(mask);
+            if (fchmod(o->fd, 0666 & ~mask))
+                cmd_die(5, "%s: cannot set its mode: %s", path, strerror(errno));
+        }
+    }
+    if (o->fd < 0)
+        cmd_die(5, "%s: cannot write: %s", path, strerror(errno));
+}
+
+void cmd_out_open(struct cmd_out *o, const char *path, bool binary)
+{
+    *o = (struct cmd_out){.fd = STDOUT_FILENO, .name = "standard output"};
+    if (path && strcmp(path, "-")) {
+        o->name = path;
+        open_path(o, path);
+    } else if (fcntl(STDOUT_FILENO, F_GETFL) < 0) {
+        cmd_die(5, "standard output: is closed");
+    }
+    if (binary && isatty(o->fd))
+        cmd_die(2, "will not write a binary stream to a terminal: redirect it or use -o FILE");
+}
+
+void cmd_out_write(struct cmd_out *o, const void *p, size_t n)
+{
+    const char *at = p;
+    while (n) {
+        ssize_t w = write(o->fd, at, n);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            cmd_die(5, "%s: cannot write: %s", o->name, strerror(errno));
+        at += w;
+        n -= (size_t)w;
+    }
+}
+
+void cmd_out_commit(struct cmd_out *o)
+{
+    if (o->temp) {
+        if (fsync(o->fd) || close(o->fd) || rename(o->temp, o->name))
+            cmd_die(5, "%s: cannot write: %s", o->name, strerror(errno));
+        live_temp = NULL;
+        free(o->temp);
+    } else if (close(o->fd)) {
+        cmd_die(5, "%s: cannot write: %s", o->name, strerror(errno));
+    }
+    o->fd = -1;
+    o->temp = NULL;
+}

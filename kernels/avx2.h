@@ -1,0 +1,38 @@
+/*
+ * The parts of the AVX2 + FMA + F16C table. Only avx2*.c include this: they alone are built for those instructions.
+ */
+#ifndef AKV_KERNELS_AVX2_H
+#define AKV_KERNELS_AVX2_H
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+#define AKV_INLINE static inline __attribute__((always_inline))
+
+/* avx2_vec.c */
+int akv_avx2_quantise(int8_t *q, float *d, int32_t *sum, const float *x, size_t k);
+void akv_avx2_rmsnorm(float *y, const float *x, const float *w, size_t n, float eps);
+void akv_avx2_rope(float *x, const float *cs, size_t n_rot, int style);
+void akv_avx2_silu_mul(float *gate, const float *up, size_t n);
+void akv_avx2_add(float *x, const float *y, size_t n);
+void akv_avx2_exp(float *y, const float *x, size_t n);
+bool akv_avx2_finite(const float *x, size_t n);
+
+/* avx2_mul.c, avx2_mulq.c (quantised weights), avx2_mulf.c (float weights) */
+void akv_avx2_mul(const struct akv_mul *m);
+size_t akv_avx2_mul_scratch_bytes(enum akv_dtype dtype, size_t k);
+void akv_avx2_mulq(const struct akv_mul *m);
+size_t akv_avx2_mulq_scratch_bytes(size_t k);
+void akv_avx2_mulf(const struct akv_mul *m);
+size_t akv_avx2_mulf_scratch_bytes(size_t k);
+
+/* avx2_attn.c, avx2_kv.c */
+int akv_avx2_kv_put_f16(uint8_t *page, size_t k_offset, size_t v_offset, uint32_t slot, const float *k, uint32_t dim_k,
+                        const float *v, uint32_t dim_v);
+void akv_avx2_attn_f16(const struct akv_attn *a);
+void akv_avx2_attn_f32(const struct akv_attn *a);
+size_t akv_avx2_attn_scratch_bytes(uint32_t dim_k, uint32_t dim_v);
+
+#endif

@@ -1,0 +1,100 @@
+#include "chat/chat_given.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void akv_chat_givens_release(struct akv_chat_givens *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        akv_ids_release(&g->v[i].ids);
+    free(g->v);
+}
+
+static int read_ids(const json_t *list, size_t message, uint32_t n_vocab, struct akv_ids *out, struct akv_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
+        const json_t *v = json_array_get(list, i);
+        json_int_t id = json_integer_value(v);
+        if (!json_is_integer(v) || id < 0 || id >= (json_int_t)n_vocab)
+            return akv_fail(err, AKV_E_INPUT, "messages[%zu].akv_ids[%zu]: not an id of this vocabulary of %u", message, i,
+                            n_vocab);
+        rc = akv_ids_push(out, (uint32_t)id, err);
+    }
+    return rc;
+}
+
+/* Whether content is what the ids say, or the beginning of it; control tokens may have been left out of it. */
+static int is_said_by(const struct akv_tok *tok, const struct akv_ids *ids, const json_t *content, bool *yes, struct akv_err *err)
+{
+    struct akv_buf text;
+    akv_buf_init(&text, 0);
+    *yes = false;
+    int rc = 0;
+    for (int skip = 0; rc == 0 && !*yes && skip < 2; skip++) {
+        akv_buf_clear(&text);
+        rc = akv_tok_decode(tok, ids->v, ids->n, skip, &text, err);
+        size_t len = json_string_length(content);
+        *yes = json_is_string(content) && len <= text.len && !memcmp(text.data, json_string_value(content), len);
+    }
+    akv_buf_release(&text);
+    return rc;
+}
+
+/*
+ * The part of the text that is exactly this content. Where the template trims, white space that the text has around the rest may be the
+ * content's or the template's own; then it is not known.
+ */
+static bool find_content(const struct akv_chat_layout *l, size_t k, const json_t *content, struct akv_chat_given *g)
+{
+    const struct akv_chat_mark *m = &l->marks[k];
+    if (!m->has_from || !m->has_to || m->from > m->to)
+        return false;
+    const char *s = json_string_value(content), *core = l->text.data + m->from;
+    size_t len = json_string_length(content), core_len = m->to - m->from, lead = 0;
+    while (m->stripped && lead < len && (s[lead] == ' ' || (s[lead] >= '\t' && s[lead] <= '\r')))
+        lead++;
+    if (core_len > len - lead || memcmp(core, s + lead, core_len))
+        return false;
+    size_t trail = len - lead - core_len;
+    if (!m->stripped && trail)
+        return false;
+    if (lead && m->from >= lead && !memcmp(core - lead, s, lead))
+        return false;
+    if (trail && m->to + trail <= l->text.len && !memcmp(core + core_len, s + lead + core_len, trail))
+        return false;
+    g->from = m->from;
+    g->to = m->to;
+    return true;
+}
+
+int akv_chat_find_givens(struct akv_chat_givens *g, const struct akv_tok *tok, const struct akv_chat_request *r,
+                         const struct akv_chat_layout *l, struct akv_buf *notes, struct akv_err *err)
+{
+    g->v = akv_alloc(l->n, sizeof *g->v, err);
+    if (!g->v)
+        return AKV_E_IO;
+    size_t last = 0;
+    for (size_t k = 0; k < l->n; k++) {
+        const json_t *m = json_array_get(r->sent, k), *content = json_object_get(m, "content"),
+                     *list = json_object_get(m, "akv_ids");
+        if (!json_array_size(list))
+            continue;
+        struct akv_chat_given *v = &g->v[g->n++];
+        bool said = false;
+        int rc = read_ids(list, k, akv_tok_n_vocab(tok), &v->ids, err);
+        if (rc == 0)
+            rc = is_said_by(tok, &v->ids, content, &said, err);
+        if (rc < 0)
+            return rc;
+        if (said && find_content(l, k, content, v) && v->from >= last) {
+            last = v->to;
+            continue;
+        }
+        akv_chat_warn(notes, "messages[%zu].akv_ids: not used, the text is tokenised: %s", k,
+                      said ? "the template does not write the content as it is" : "they do not spell the content");
+        akv_ids_release(&v->ids);
+        g->n--;
+    }
+    return 0;
+}

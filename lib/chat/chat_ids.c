@@ -1,0 +1,223 @@
+#include "chat/chat_ids.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CUT_WINDOW                                                                                                                 \
+    512 /* tokens on either side that are encoded for a proof when no control token is nearer: no rule reaches so far */
+#define CUT_TRIES 64 /* positions tried one by one before a cut goes back to the last control token */
+
+/* A token may start anywhere in the text, in 32 bits: the text is at most 64 MiB. */
+static int encode_part(struct akv_chat_ids *c, size_t from, size_t to, struct akv_err *err)
+{
+    size_t first = c->at.n;
+    int rc = akv_tok_encode_offsets(c->tok, c->text->data + from, to - from, AKV_TOK_SPECIAL, &c->ids, &c->at, &c->n_lost, err);
+    for (size_t i = first; rc == 0 && i < c->at.n; i++)
+        c->at.v[i] += (uint32_t)from;
+    return rc;
+}
+
+static int put_given(struct akv_chat_ids *c, const struct akv_chat_given *g, struct akv_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < g->ids.n; i++) {
+        rc = akv_ids_push(&c->ids, g->ids.v[i], err);
+        if (rc == 0)
+            rc = akv_ids_push(&c->at, (uint32_t)g->from, err);
+    }
+    return rc;
+}
+
+/* Exactly one bos: templates write it themselves or leave it to the tokenizer. */
+static int put_bos(struct akv_chat_ids *c, struct akv_err *err)
+{
+    uint32_t bos = akv_tok_bos(c->tok);
+    if (!akv_tok_add_bos(c->tok) || bos == AKV_TOK_NONE || (c->ids.n && c->ids.v[0] == bos))
+        return 0;
+    int rc = akv_ids_push(&c->ids, bos, err);
+    if (rc == 0)
+        rc = akv_ids_push(&c->at, 0, err);
+    if (rc < 0)
+        return rc;
+    memmove(c->ids.v + 1, c->ids.v, (c->ids.n - 1) * sizeof *c->ids.v);
+    memmove(c->at.v + 1, c->at.v, (c->at.n - 1) * sizeof *c->at.v);
+    c->ids.v[0] = bos;
+    c->at.v[0] = 0;
+    return 0;
+}
+
+/* The first token that starts at byte b or after it. */
+static size_t token_at(const struct akv_chat_ids *c, size_t b)
+{
+    size_t lo = 0, hi = c->at.n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c->at.v[mid] < b)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+int akv_chat_encode(struct akv_chat_ids *c, const struct akv_tok *tok, const struct akv_buf *text,
+                    const struct akv_chat_given *given, size_t n_given, struct akv_err *err)
+{
+    *c = (struct akv_chat_ids){.tok = tok, .text = text};
+    int rc = text->len < UINT32_MAX ? 0 : akv_fail(err, AKV_E_INPUT, "the rendered text is too long: %zu bytes", text->len);
+    size_t from = 0;
+    for (size_t i = 0; rc == 0 && i < n_given; i++) {
+        rc = encode_part(c, from, given[i].from, err);
+        if (rc == 0)
+            rc = put_given(c, &given[i], err);
+        from = given[i].to;
+    }
+    if (rc == 0)
+        rc = encode_part(c, from, text->len, err);
+    if (rc == 0)
+        rc = put_bos(c, err);
+    c->given = akv_alloc(c->ids.n, sizeof *c->given, err);
+    if (rc == 0 && !c->given)
+        rc = AKV_E_IO;
+    for (size_t g = 0; rc == 0 && g < n_given; g++) {
+        size_t first = token_at(c, given[g].from);
+        for (size_t i = 0; i < given[g].ids.n; i++)
+            c->given[first + i] = true;
+    }
+    c->work_left = 32 * c->ids.n + 65536;
+    if (rc < 0)
+        akv_chat_ids_release(c);
+    return rc;
+}
+
+void akv_chat_ids_release(struct akv_chat_ids *c)
+{
+    akv_ids_release(&c->ids);
+    akv_ids_release(&c->at);
+    free(c->given);
+    *c = (struct akv_chat_ids){0};
+}
+
+static size_t start_of(const struct akv_chat_ids *c, size_t i)
+{
+    return i < c->at.n ? c->at.v[i] : c->text->len;
+}
+
+static bool beside_control(const struct akv_chat_ids *c, size_t i)
+{
+    return i == 0 || i == c->ids.n || akv_tok_is_control(c->tok, c->ids.v[i - 1]) || akv_tok_is_control(c->tok, c->ids.v[i]);
+}
+
+/* Control tokens are cut out of the text before anything else looks at it, and given ids are never looked at: nothing merges across. */
+static bool is_clean(const struct akv_chat_ids *c, size_t i)
+{
+    return beside_control(c, i) || c->given[i - 1] || c->given[i];
+}
+
+size_t akv_chat_position(const struct akv_chat_ids *c, const struct akv_chat_place *place)
+{
+    size_t pos = token_at(c, place->at);
+    for (size_t i = pos; start_of(c, i) >= place->floor; i--) {
+        size_t start = start_of(c, i);
+        bool blind = place->before_content && start == place->at && i < c->ids.n && i;
+        if (start <= place->at && (blind ? akv_tok_is_control(c->tok, c->ids.v[i - 1]) : beside_control(c, i)))
+            return i;
+        if (i == 0)
+            break;
+    }
+    return pos;
+}
+
+/* Whether tokens from..to are what the bytes from..to give alone. */
+static int stands_alone(struct akv_chat_ids *c, size_t from, size_t to, bool *yes, struct akv_err *err)
+{
+    struct akv_ids ids = {0};
+    size_t a = start_of(c, from), b = start_of(c, to);
+    c->work_left -= to - from < c->work_left ? to - from : c->work_left;
+    int rc = akv_tok_encode(c->tok, c->text->data + a, b - a, AKV_TOK_SPECIAL, &ids, NULL, err);
+    *yes = rc == 0 && ids.n == to - from && !memcmp(ids.v, c->ids.v + from, ids.n * sizeof *ids.v);
+    akv_ids_release(&ids);
+    return rc;
+}
+
+static size_t common_ids(const struct akv_ids *a, const struct akv_ids *b)
+{
+    size_t n = a->n < b->n ? a->n : b->n, i = 0;
+    while (i < n && a->v[i] == b->v[i])
+        i++;
+    return i;
+}
+
+/*
+ * How many of the last tokens before position `pos` may turn out otherwise when unknown text follows there, so far as trying can tell.
+ */
+static int count_loose(const struct akv_chat_ids *c, size_t pos, size_t *n_loose, struct akv_err *err)
+{
+    static const char *const texts[] = {"", "a", "A", " a", "\n", "\na", "1", ".", "[", "]", "(", "'s", "=", "\"", "<", "\xc3\xa9"};
+    struct akv_ids alone = {0}, longer = {0};
+    struct akv_buf text;
+    size_t a = start_of(c, pos > CUT_TRIES ? pos - CUT_TRIES : 0), len = start_of(c, pos) - a, held = SIZE_MAX;
+    int rc = 0;
+    akv_buf_init(&text, 0);
+    for (size_t k = 0; rc == 0 && k < sizeof texts / sizeof *texts; k++) {
+        struct akv_ids *ids = k ? &longer : &alone;
+        akv_buf_clear(&text);
+        akv_buf_add(&text, c->text->data + a, len);
+        akv_buf_puts(&text, texts[k]);
+        rc = akv_buf_check(&text, "text", err);
+        longer.n = 0;
+        if (rc == 0)
+            rc = akv_tok_encode(c->tok, text.data, text.len, AKV_TOK_SPECIAL, ids, NULL, err);
+        size_t same = common_ids(&alone, ids);
+        held = same < held ? same : held;
+    }
+    *n_loose = rc == 0 ? alone.n - held : 0;
+    akv_ids_release(&alone);
+    akv_ids_release(&longer);
+    akv_buf_release(&text);
+    return rc;
+}
+
+/* The last position up to pos that is safe, 0 if none is found. */
+static int safe_cut(struct akv_chat_ids *c, size_t pos, size_t *out, struct akv_err *err)
+{
+    size_t lo = pos, hi = pos;
+    while (!is_clean(c, lo) && pos - lo < CUT_WINDOW)
+        lo--;
+    while (!is_clean(c, hi) && hi - pos < CUT_WINDOW)
+        hi++;
+    *out = is_clean(c, lo) ? lo : 0;
+    for (size_t i = pos, tries = 0; i > lo && tries < CUT_TRIES && c->work_left; i--, tries++) {
+        bool before, after = false;
+        int rc = stands_alone(c, lo, i, &before, err);
+        if (rc == 0 && before)
+            rc = stands_alone(c, i, hi, &after, err);
+        if (rc < 0)
+            return rc;
+        if (before && after) {
+            *out = i;
+            break;
+        }
+    }
+    return 0;
+}
+
+int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, size_t *wanted, size_t *safe, struct akv_err *err)
+{
+    *wanted = akv_chat_position(c, place);
+    *safe = 0;
+    if (!c->work_left)
+        return 0;
+    size_t pos = *wanted;
+    if (pos && start_of(c, pos) > place->at) /* the boundary lies inside a token, which then belongs to what follows */
+        pos--;
+    bool unknown = place->before_content || pos == c->ids.n; /* other prompts go on here with other text */
+    if (unknown && pos && !akv_tok_is_control(c->tok, c->ids.v[pos - 1]) && !c->given[pos - 1]) {
+        size_t n_loose;
+        int rc = count_loose(c, pos, &n_loose, err);
+        if (rc < 0)
+            return rc;
+        pos -= n_loose < pos ? n_loose : pos;
+    }
+    return safe_cut(c, pos, safe, err);
+}

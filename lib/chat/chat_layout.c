@@ -1,0 +1,330 @@
+/*
+ * Differential rendering: the same template writes the request, parts of it, and the request with other continuations; what two
+ * renderings have in common tells whose text is whose. Templates may refuse any of the probes; then less is known, nothing is wrong.
+ */
+#include "chat/chat_layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SCAFFOLD 64 /* bytes; the longest known opener is about half of that */
+
+#define N_KNOWN 16
+
+struct work {
+    struct akv_chat_layout *l;
+    struct akv_chat_tmpl *t;
+    const struct akv_chat_request *r;
+    struct akv_buf probe;
+    size_t known[N_KNOWN]; /* messages whose ends were found by rendering, each with other text around it */
+    size_t n_known;
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Length of the common beginning, not ending inside a character. */
+static size_t common(const struct akv_buf *a, const struct akv_buf *b)
+{
+    size_t n = least(a->len, b->len), i = 0;
+    while (i < n && a->data[i] == b->data[i])
+        i++;
+    while (i && i < a->len && ((unsigned char)a->data[i] & 0xc0) == 0x80)
+        i--;
+    return i;
+}
+
+/* Render `messages` (stolen) and compare with the request's text. */
+static bool probe(struct work *w, json_t *messages, const json_t *tools, bool add_generation_prompt, size_t *common_len)
+{
+    if (!akv_chat_tmpl_probe(w->t, messages, tools, add_generation_prompt, &w->probe))
+        return false;
+    *common_len = common(&w->l->text, &w->probe);
+    return true;
+}
+
+static json_t *first_messages(const struct work *w, size_t k)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < k; i++)
+        json_array_append(list, json_array_get(w->r->messages, i));
+    return list;
+}
+
+/* What a probe says: anything that does not begin like the text that stands there. */
+static const char *other_word(const json_t *content)
+{
+    const char *s = json_string_value(content);
+    while (s && (*s == ' ' || (*s >= '\t' && *s <= '\r')))
+        s++;
+    return s && *s == 'Q' ? "Some other words." : "Quite other words.";
+}
+
+static void append(json_t *list, const char *role, const char *content)
+{
+    json_array_append_new(list, json_pack("{s:s,s:s}", "role", role, "content", content));
+}
+
+/* Message k with other content. */
+static json_t *altered(const struct work *w, size_t k)
+{
+    const json_t *m = json_array_get(w->r->messages, k);
+    const char *word = other_word(json_object_get(m, "content"));
+    return akv_chat_with_content(m, word, strlen(word));
+}
+
+static const char *role_of(const struct work *w, size_t k)
+{
+    return json_string_value(json_object_get(json_array_get(w->r->messages, k), "role"));
+}
+
+static bool is_head_role(const char *role)
+{
+    return !strcmp(role, "system") || !strcmp(role, "developer");
+}
+
+/* How far the text is that of any conversation that begins with the head and goes on with a user's message. */
+static bool probe_head(struct work *w, size_t *common_len)
+{
+    size_t h = w->l->n_head;
+    json_t *list = first_messages(w, h);
+    append(list, "user",
+           h < w->l->n ? other_word(json_object_get(json_array_get(w->r->messages, h), "content")) : "Quite other words.");
+    return probe(w, list, w->r->tools, true, common_len);
+}
+
+/*
+ * What the template writes between a boundary and the content after it depends on the role. If it is known from one boundary before
+ * a message of that role, then the same bytes before the content of another such message begin there too.
+ */
+static bool step_back_over_opener(const struct work *w, size_t k, size_t content, size_t floor, size_t *at)
+{
+    const struct akv_chat_layout *l = w->l;
+    for (size_t j = w->l->n_head; j < k; j++) {
+        const struct akv_chat_place *end = j > 0 ? &l->ends[j - 1] : &l->head;
+        const struct akv_chat_mark *m = &l->marks[j];
+        if (end->at == AKV_CHAT_NOWHERE || !m->has_from || m->from < end->at || strcmp(role_of(w, j), role_of(w, k)))
+            continue;
+        size_t len = m->from - end->at;
+        if (len <= content && content - len >= floor && !memcmp(l->text.data + end->at, l->text.data + content - len, len)) {
+            *at = content - len;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where what a template writes before a content may begin, when nothing better is known. */
+static size_t scaffold(size_t content, size_t least_at)
+{
+    return content > least_at + SCAFFOLD ? content - SCAFFOLD : least_at;
+}
+
+/* All that the template wrote between the contents of messages k - 1 and k, when that is known and nothing else is in it. */
+static bool between(const struct work *w, size_t k, size_t *from, size_t *to)
+{
+    const struct akv_chat_mark *before = &w->l->marks[k - 1], *after = &w->l->marks[k];
+    *from = before->to;
+    *to = after->from;
+    return before->has_to && after->has_from && *from <= *to &&
+           !json_object_get(json_array_get(w->r->messages, k - 1), "tool_calls");
+}
+
+/* The same roles with the same text between them have the same boundary: most of a long chat needs no rendering of its own. */
+static bool find_known(struct work *w, size_t k)
+{
+    struct akv_chat_layout *l = w->l;
+    size_t from, to, from2, to2;
+    for (size_t i = 0; between(w, k, &from, &to) && i < w->n_known; i++) {
+        size_t j = w->known[i];
+        if (!between(w, j, &from2, &to2) || to2 - from2 != to - from ||
+            memcmp(l->text.data + from2, l->text.data + from, to - from) || strcmp(role_of(w, j), role_of(w, k)) ||
+            strcmp(role_of(w, j - 1), role_of(w, k - 1)))
+            continue;
+        l->ends[k - 1] = l->ends[j - 1];
+        l->ends[k - 1].at += from - from2;
+        l->ends[k - 1].floor = from;
+        return true;
+    }
+    return false;
+}
+
+/*
+ * The boundary between messages k - 1 and k (1 <= k < n). It is where the first k messages alone stop being like the whole, if that is
+ * past all of k - 1. A template that writes its last message differently never stops there; then it is before the content of k.
+ */
+static void find_end(struct work *w, size_t k)
+{
+    struct akv_chat_layout *l = w->l;
+    const struct akv_chat_mark *before = &l->marks[k - 1], *after = &l->marks[k];
+    size_t last = k > 1 && l->ends[k - 2].at != AKV_CHAT_NOWHERE ? l->ends[k - 2].at : 0;
+    size_t floor = before->has_to && before->to > last ? before->to : last;
+    size_t limit = after->has_from && after->from >= floor ? after->from : l->text.len;
+    struct akv_chat_place *end = &l->ends[k - 1];
+    size_t c;
+    if (end->at != AKV_CHAT_NOWHERE || find_known(w, k))
+        return;
+    bool plain = before->has_to && !json_object_get(json_array_get(w->r->messages, k - 1), "tool_calls");
+    if (probe(w, first_messages(w, k), w->r->tools, false, &c) && c >= floor && c <= limit && (plain || c == w->probe.len)) {
+        *end = (struct akv_chat_place){before->has_to ? floor : c, c, false};
+        if (w->n_known < N_KNOWN)
+            w->known[w->n_known++] = k;
+        return;
+    }
+    if (limit == l->text.len) { /* its content was not found: another in its place shows where it begins */
+        json_t *list = first_messages(w, k);
+        json_array_append_new(list, altered(w, k));
+        if (!probe(w, list, w->r->tools, w->r->add_generation_prompt, &limit) || limit < floor)
+            return;
+    }
+    *end = (struct akv_chat_place){plain ? floor : scaffold(limit, floor), limit, true};
+    if (step_back_over_opener(w, k, limit, end->floor, &end->at))
+        end->before_content = false;
+}
+
+/*
+ * The end of the last message is where the generation prompt begins. A template that writes one whether asked or not shows it by writing
+ * something else before another message.
+ */
+static void find_last_end(struct work *w)
+{
+    struct akv_chat_layout *l = w->l;
+    const struct akv_chat_mark *m = l->n ? &l->marks[l->n - 1] : NULL;
+    struct akv_chat_place end = {l->text.len, l->text.len, false};
+    size_t c;
+    if (w->r->add_generation_prompt) {
+        if (probe(w, first_messages(w, l->n), w->r->tools, false, &c))
+            end.at = end.floor = c;
+        else
+            end.at = end.floor = m && m->has_to ? m->to : 0;
+    }
+    if (w->r->add_generation_prompt && end.at == l->text.len) {
+        json_t *list = first_messages(w, l->n);
+        append(list, "user", "Quite other words.");
+        if (probe(w, list, w->r->tools, false, &c) && c < end.at && !(m && m->has_to && c < m->to))
+            end = (struct akv_chat_place){scaffold(c, 0), c, true};
+    }
+    if (m && m->has_to && m->to < end.at && m->to > end.floor)
+        end.floor = m->to;
+    if (l->n)
+        l->ends[l->n - 1] = end;
+    else
+        l->head = end;
+}
+
+/* Without a system message: the text before the first content. */
+static void find_bare_head(struct work *w)
+{
+    struct akv_chat_layout *l = w->l;
+    size_t shared;
+    if (l->n && probe_head(w, &shared))
+        l->head = (struct akv_chat_place){scaffold(shared, 0), shared, true};
+}
+
+static void find_head(struct work *w)
+{
+    struct akv_chat_layout *l = w->l;
+    if (!l->n_head) {
+        find_bare_head(w);
+        return;
+    }
+    size_t shared;
+    if (!probe_head(w, &shared))
+        return;
+    l->head = l->ends[l->n_head - 1];
+    if (l->head.at == AKV_CHAT_NOWHERE || shared < l->head.at)
+        l->head = (struct akv_chat_place){shared, shared, true};
+}
+
+/* Tools before the system text: a cut that serves other system texts too. All of the tools must stand before it. */
+static void find_tools(struct work *w)
+{
+    struct akv_chat_layout *l = w->l;
+    size_t differs, c;
+    if (!json_array_size(w->r->tools) || !probe(w, first_messages(w, l->n), NULL, w->r->add_generation_prompt, &differs))
+        return;
+    l->tools_ignored = differs == l->text.len && w->probe.len == l->text.len;
+    size_t at = l->n_head && l->marks[0].has_from ? l->marks[0].from : l->n_head ? 0 : l->head.at;
+    if (at == AKV_CHAT_NOWHERE || differs >= at)
+        return;
+    size_t rest = l->text.len - at, same = 0;
+    if (rest > w->probe.len || memcmp(l->text.data + at, w->probe.data + w->probe.len - rest, rest))
+        return;
+    while (same < least(at, w->probe.len - rest) && l->text.data[at - same - 1] == w->probe.data[w->probe.len - rest - same - 1])
+        same++;
+    size_t floor = at - same > differs ? at - same : differs;
+    if (!l->n_head) {
+        l->tools = l->head;
+        return;
+    }
+    json_t *list = first_messages(w, l->n);
+    json_array_set_new(list, 0, altered(w, 0));
+    if (probe(w, list, w->r->tools, w->r->add_generation_prompt, &c) && c >= at)
+        l->tools = (struct akv_chat_place){floor, at, true};
+}
+
+/* What stays when the conversation goes on: the least that is left after one more message and after two. */
+static void find_stable(struct work *w)
+{
+    struct akv_chat_layout *l = w->l;
+    const char *last = l->n ? role_of(w, l->n - 1) : "system";
+    bool users_turn = is_head_role(last) || !strcmp(last, "assistant");
+    size_t stable = l->text.len, c, seen = 0;
+    for (unsigned more = 1; more <= 2; more++) {
+        json_t *list = first_messages(w, l->n);
+        for (unsigned i = 0; i < more; i++)
+            append(list, users_turn == (i == 0) ? "user" : "assistant", "Quite other words.");
+        if (probe(w, list, w->r->tools, w->r->add_generation_prompt, &c)) {
+            stable = least(stable, c);
+            seen++;
+        }
+    }
+    bool has_head = l->head.at != AKV_CHAT_NOWHERE;
+    l->stable = seen ? stable : has_head ? l->head.at : 0;
+    if (has_head && l->head.at > l->stable) /* a template that moves the tools to the newest message */
+        l->head = (struct akv_chat_place){l->stable, l->stable, true};
+}
+
+int akv_chat_layout_make(struct akv_chat_layout *l, struct akv_chat_tmpl *t, const struct akv_chat_request *r, struct akv_err *err)
+{
+    *l = (struct akv_chat_layout){.n = json_array_size(r->messages)};
+    struct work w = {.l = l, .t = t, .r = r};
+    l->tools.at = l->head.at = AKV_CHAT_NOWHERE;
+    akv_buf_init(&l->text, 0);
+    akv_buf_init(&w.probe, 0);
+    l->marks = akv_alloc(l->n, sizeof *l->marks, err);
+    l->ends = akv_alloc(l->n, sizeof *l->ends, err);
+    int rc = l->marks && l->ends ? akv_chat_tmpl_render(t, r, &l->text, err) : AKV_E_IO;
+    if (rc == 0)
+        rc = akv_chat_find_marks(t, r, &l->text, l->marks, err);
+    if (rc < 0)
+        goto out;
+    while (l->n_head < l->n && is_head_role(role_of(&w, l->n_head)))
+        l->n_head++;
+    for (size_t k = 0; k < l->n; k++)
+        l->ends[k].at = AKV_CHAT_NOWHERE;
+    /* what matters most comes first: the renderings are limited */
+    if (l->n_head && l->n_head < l->n)
+        find_end(&w, l->n_head);
+    find_last_end(&w);
+    find_head(&w);
+    find_stable(&w);
+    find_tools(&w);
+    for (size_t k = 1; k < l->n && t->probes_left; k++)
+        find_end(&w, k);
+out:
+    akv_buf_release(&w.probe);
+    if (rc < 0)
+        akv_chat_layout_release(l);
+    return rc;
+}
+
+void akv_chat_layout_release(struct akv_chat_layout *l)
+{
+    akv_buf_release(&l->text);
+    free(l->marks);
+    free(l->ends);
+    *l = (struct akv_chat_layout){0};
+}

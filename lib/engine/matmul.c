@@ -1,0 +1,90 @@
+#include <string.h>
+
+#include "engine/engine_impl.h"
+
+/* Tasks are ranges of output rows in multiples of this, the kernels' widest panel. */
+#define PANEL 32u
+/* Tasks per thread: enough that a slow core does not hold up the others. */
+#define TASKS_PER_THREAD 4u
+
+static struct akv_act activations(const struct akv_engine *e, const float *x, size_t k)
+{
+    return (struct akv_act){.n_rows = e->n_rows, .k = k, .x = x, .q = e->act_q, .d = e->act_d, .sum = e->act_sum};
+}
+
+struct products {
+    struct akv_engine *e;
+    struct akv_act act;
+    const struct akv_matmul *m;
+    size_t n, chunk; /* matrices; output rows in a task */
+};
+
+static size_t chunks_of(const struct products *p, size_t i)
+{
+    return (p->m[i].w->ne[1] + p->chunk - 1) / p->chunk;
+}
+
+static void product_task(void *ctx, size_t task, unsigned thread)
+{
+    const struct products *p = ctx;
+    size_t i = 0;
+    for (; task >= chunks_of(p, i); i++)
+        task -= chunks_of(p, i);
+    const struct akv_tensor *w = p->m[i].w;
+    size_t from = task * p->chunk, to = from + p->chunk;
+    struct akv_mul mul = {.dtype = w->dtype,
+                          .w = w->data,
+                          .row_bytes = w->row_bytes,
+                          .act = &p->act,
+                          .from = from,
+                          .to = to < w->ne[1] ? to : w->ne[1],
+                          .y = p->m[i].y,
+                          .y_stride = w->ne[1],
+                          .scratch = p->e->thread[thread].mul};
+    p->e->ops->mul(&mul);
+}
+
+void akv_engine_matmul(struct akv_engine *e, const float *x, size_t k, const struct akv_matmul *m, size_t n)
+{
+    struct products p = {.e = e, .act = activations(e, x, k), .m = m, .n = n};
+    unsigned n_threads = akv_pool_threads(e->pool);
+    size_t n_out = 0, n_tasks = 0;
+    for (size_t i = 0; i < n; i++)
+        n_out += m[i].w->ne[1];
+    p.chunk = n_threads == 1 ? n_out : (n_out / (n_threads * TASKS_PER_THREAD) + PANEL) / PANEL * PANEL;
+    for (size_t i = 0; i < n; i++)
+        n_tasks += chunks_of(&p, i);
+    akv_pool_run(e->pool, product_task, &p, n_tasks);
+}
+
+struct logits {
+    struct akv_engine *e;
+    struct akv_act act;
+};
+
+static void logits_task(void *ctx, size_t task, unsigned thread)
+{
+    const struct logits *p = ctx;
+    struct akv_engine *e = p->e;
+    const struct akv_tensor *w = e->model->output;
+    size_t from = task * AKV_LOGITS_TILE, n = w->ne[1] - from;
+    n = n < AKV_LOGITS_TILE ? n : AKV_LOGITS_TILE;
+    float *tile = e->thread[thread].logits;
+    struct akv_mul mul = {.dtype = w->dtype,
+                          .w = w->data + from * w->row_bytes,
+                          .row_bytes = w->row_bytes,
+                          .act = &p->act,
+                          .to = n,
+                          .y = tile,
+                          .y_stride = AKV_LOGITS_TILE,
+                          .scratch = e->thread[thread].mul};
+    e->ops->mul(&mul);
+    for (size_t r = 0; r < e->n_rows; r++)
+        memcpy(e->row[r]->logits + from, tile + r * AKV_LOGITS_TILE, n * sizeof *tile);
+}
+
+void akv_engine_logits(struct akv_engine *e)
+{
+    struct logits p = {.e = e, .act = activations(e, e->h, e->hp.n_embd)};
+    akv_pool_run(e->pool, logits_task, &p, (e->hp.n_vocab + AKV_LOGITS_TILE - 1) / AKV_LOGITS_TILE);
+}

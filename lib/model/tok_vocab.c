@@ -1,0 +1,203 @@
+#include "model/tok_vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define KEY_TOKENS "tokenizer.ggml.tokens"
+#define KEY_TYPES "tokenizer.ggml.token_type"
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+    wide m = (wide)a * b;
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+static uint64_t load64(const uint8_t *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+static uint64_t load32(const uint8_t *p)
+{
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+/* Multiply and fold 16 bytes at a time; the ends may overlap. The value never leaves the process. */
+uint64_t akv_tok_hash(const void *s, size_t len)
+{
+    const uint64_t k0 = 0x9e3779b97f4a7c15u, k1 = 0xd1342543de82ef95u;
+    const uint8_t *p = s;
+    uint64_t a = 0, b = 0, h = k0 ^ len;
+    if (len > 16) {
+        size_t i = 0;
+        for (; i + 16 < len; i += 16)
+            h = fold(load64(p + i) ^ k1, load64(p + i + 8) ^ h);
+        a = load64(p + len - 16);
+        b = load64(p + len - 8);
+    } else if (len >= 8) {
+        a = load64(p);
+        b = load64(p + len - 8);
+    } else if (len >= 4) {
+        a = load32(p);
+        b = load32(p + len - 4);
+    } else if (len > 0) {
+        a = (uint64_t)p[0] << 16 | (uint64_t)p[len / 2] << 8 | p[len - 1];
+    }
+    return fold(fold(a ^ k1, b ^ h), k0);
+}
+
+void *akv_tok_alloc_table(size_t n, size_t size, struct akv_err *err)
+{
+    const size_t huge = (size_t)2 << 20;
+    if (n > SIZE_MAX / 2 / size || n * size < huge) {
+        void *p = akv_alloc(n, size, err);
+        return p ? memset(p, 0xff, n * size) : NULL;
+    }
+    size_t bytes = (n * size + huge - 1) / huge * huge;
+    void *p = aligned_alloc(huge, bytes);
+    if (!p) {
+        akv_fail(err, AKV_E_IO, "out of memory (%zu x %zu bytes)", n, size);
+        return NULL;
+    }
+    madvise(p, bytes, MADV_HUGEPAGE); /* a wish: no matter if it is refused */
+    return memset(p, 0xff, n * size);
+}
+
+static bool text_is(const struct akv_tokvocab *v, uint32_t id, const char *s, size_t len)
+{
+    struct akv_str t = akv_tokvocab_text(v, id);
+    return t.len == len && memcmp(t.s, s, len) == 0;
+}
+
+/* The slot that holds the text, or the free slot where it belongs, or NULL after AKV_TOK_PROBES. */
+static struct akv_tokslot *probe(const struct akv_tokvocab *v, const char *s, size_t len, uint64_t hash)
+{
+    uint32_t i = akv_tok_slot(hash, v->n_slots), tag = (uint32_t)(hash >> 32);
+    for (unsigned n = 0; n < AKV_TOK_PROBES; n++) {
+        struct akv_tokslot *slot = &v->slots[i];
+        if (slot->id == AKV_TOKVOCAB_NONE || (slot->tag == tag && text_is(v, slot->id, s, len)))
+            return slot;
+        if (++i == v->n_slots)
+            i = 0;
+    }
+    return NULL;
+}
+
+uint32_t akv_tokvocab_find_hashed(const struct akv_tokvocab *v, const char *s, size_t len, uint64_t hash)
+{
+    const struct akv_tokslot *slot = probe(v, s, len, hash);
+    return slot ? slot->id : AKV_TOKVOCAB_NONE;
+}
+
+uint32_t akv_tokvocab_find(const struct akv_tokvocab *v, const char *s, size_t len)
+{
+    return len > v->max_len ? AKV_TOKVOCAB_NONE : akv_tokvocab_find_hashed(v, s, len, akv_tok_hash(s, len));
+}
+
+static int read_tokens(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_err *err)
+{
+    const struct akv_gguf_kv *kv = akv_gguf_find(g, KEY_TOKENS);
+    if (!kv)
+        return akv_fail(err, AKV_E_INPUT, "%s: " KEY_TOKENS ": the key is missing", g->path);
+    if (kv->type != AKV_GGUF_ARRAY || kv->elem_type != AKV_GGUF_STRING)
+        return akv_fail(err, AKV_E_INPUT, "%s: " KEY_TOKENS " at byte %llu: not an array of strings", g->path,
+                        (unsigned long long)kv->offset);
+    if (kv->n == 0 || kv->n >= UINT32_MAX / 2 || kv->bytes > UINT32_MAX - 8)
+        return akv_fail(err, AKV_E_INPUT, "%s: " KEY_TOKENS " at byte %llu: %llu tokens in %zu bytes are not a vocabulary", g->path,
+                        (unsigned long long)kv->offset, (unsigned long long)kv->n, kv->bytes);
+    v->n = (uint32_t)kv->n;
+    v->strings = kv->value;
+    v->at = akv_alloc(v->n + 1u, sizeof *v->at, err);
+    v->type = akv_alloc(v->n, 1, err);
+    if (!v->at || !v->type)
+        return AKV_E_IO;
+    const uint8_t *walk = NULL;
+    for (uint32_t i = 0; i < v->n; i++) {
+        struct akv_str s = akv_gguf_next_string(kv, &walk);
+        v->at[i] = (uint32_t)((const uint8_t *)s.s - v->strings);
+        if (s.len > v->max_len)
+            v->max_len = (uint32_t)s.len;
+    }
+    v->at[v->n] = (uint32_t)kv->bytes + 8u;
+    return 0;
+}
+
+static int read_types(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err)
+{
+    const struct akv_gguf_kv *kv = akv_gguf_find(g, KEY_TYPES);
+    memset(v->type, AKV_TOKTYPE_NORMAL, v->n);
+    if (!kv)
+        return 0;
+    if (kv->type != AKV_GGUF_ARRAY || (kv->elem_type != AKV_GGUF_I32 && kv->elem_type != AKV_GGUF_U32))
+        return akv_fail(err, AKV_E_INPUT, "%s: " KEY_TYPES " at byte %llu: not an array of i32", g->path,
+                        (unsigned long long)kv->offset);
+    if (kv->n != v->n)
+        return akv_fail(err, AKV_E_INPUT, "%s: " KEY_TYPES " at byte %llu: %llu types for %u tokens", g->path,
+                        (unsigned long long)kv->offset, (unsigned long long)kv->n, v->n);
+    uint32_t n_odd = 0;
+    for (uint32_t i = 0; i < v->n; i++) {
+        uint32_t type = akv_gguf_array_u32(kv, i);
+        if (type >= AKV_TOKTYPE_NORMAL && type <= AKV_TOKTYPE_BYTE)
+            v->type[i] = (uint8_t)type;
+        else
+            n_odd++;
+    }
+    if (n_odd)
+        akv_buf_printf(warn, KEY_TYPES ": %u types are not 1 to 6 and are taken as normal\n", n_odd);
+    return 0;
+}
+
+static int index_texts(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err)
+{
+    v->n_slots = v->n + v->n / 2 + 16;
+    v->slots = akv_tok_alloc_table(v->n_slots, sizeof *v->slots, err);
+    if (!v->slots)
+        return AKV_E_IO;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (akv_tokvocab_is_plain(v, i))
+            continue;
+        struct akv_str s = akv_tokvocab_text(v, i);
+        uint64_t hash = akv_tok_hash(s.s, s.len);
+        struct akv_tokslot *slot = probe(v, s.s, s.len, hash);
+        if (!slot)
+            return akv_fail(err, AKV_E_INPUT, "%s: " KEY_TOKENS ": token %u: the texts collide on purpose", g->path, i);
+        if (slot->id == AKV_TOKVOCAB_NONE)
+            *slot = (struct akv_tokslot){(uint32_t)(hash >> 32), i};
+        else if (v->n_duplicates++ == 0)
+            first = i;
+    }
+    if (v->n_duplicates)
+        akv_buf_printf(warn, KEY_TOKENS ": %u tokens repeat the text of an earlier one, which is used (first: token %u)\n",
+                       v->n_duplicates, first);
+    return 0;
+}
+
+int akv_tokvocab_open(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err)
+{
+    *v = (struct akv_tokvocab){0};
+    int rc = read_tokens(v, g, err);
+    if (rc == 0)
+        rc = read_types(v, g, warn, err);
+    if (rc == 0)
+        rc = index_texts(v, g, warn, err);
+    return rc;
+}
+
+void akv_tokvocab_close(struct akv_tokvocab *v)
+{
+    free(v->slots);
+    free(v->type);
+    free(v->at);
+    *v = (struct akv_tokvocab){0};
+}

@@ -1,0 +1,191 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/session.h"
+
+/* With per-token logits: rows a step, so that their logits stay a few megabytes. */
+#define SCORE_ROWS 16u
+
+int akv_compute_begin(struct akv_session *s, struct akv_err *err)
+{
+    int rc = akv_session_need_arena(s, err);
+    if (rc < 0)
+        return rc;
+    rc = akv_seq_open(&s->seq, s->arena, s->opts.n_ctx, err);
+    s->seq_open = rc == 0;
+    s->n_sealed = s->n_restored = 0;
+    return rc;
+}
+
+void akv_compute_end(struct akv_session *s)
+{
+    if (!s->seq_open)
+        return;
+    akv_seq_close(&s->seq);
+    s->seq_open = false;
+}
+
+static void progress(struct akv_session *s, const char *what, uint32_t done, uint32_t total)
+{
+    if (s->opts.progress)
+        s->opts.progress(s->opts.ctx, what, done, total);
+}
+
+/* Tails of the anchors that later requests will begin with, as soon as their page holds them. */
+static int save_anchor_tails(struct akv_session *s, const struct akv_record *rec, uint32_t from, struct akv_stats *st, struct akv_err *err)
+{
+    if (!s->opts.save || !s->store)
+        return 0;
+    for (size_t i = 0; i < rec->n_anchors; i++) {
+        const struct akv_anchor *a = &rec->anchors[i];
+        bool kept = !strcmp(a->name, "system") || !strcmp(a->name, "tools");
+        if (!kept || a->at <= from || a->at > s->seq.n_tokens)
+            continue;
+        int rc = akv_pages_tail(s, a->at, false, false, st, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+struct scoring {
+    float *logits; /* [rows][n_vocab] */
+    int (*per_token)(void *ctx, uint32_t pos, const float *logits);
+    void *ctx;
+};
+
+/* One step over prompt positions from..from+n. */
+static int step(struct akv_session *s, const uint32_t *ids, uint32_t from, uint32_t n, float *last, const struct scoring *score,
+                struct akv_err *err)
+{
+    struct akv_row rows[AKV_STEP_ROWS];
+    for (uint32_t i = 0; i < n; i++)
+        rows[i] = (struct akv_row){.seq = &s->seq, .id = ids[from + i], .pos = from + i};
+    rows[n - 1].logits = last;
+    if (score)
+        for (uint32_t i = 0; i < n; i++)
+            rows[i].logits = score->logits + (size_t)i * s->model->hp.n_vocab;
+    int rc = akv_seq_reserve(&s->seq, n, err);
+    if (rc == 0)
+        rc = akv_engine_step(s->engine, rows, n, err);
+    for (uint32_t i = 0; rc == 0 && score && i < n; i++)
+        if (score->per_token(score->ctx, from + i, rows[i].logits))
+            rc = akv_fail(err, AKV_E_CANCEL, "stopped");
+    if (rc == 0 && score && last)
+        memcpy(last, rows[n - 1].logits, s->model->hp.n_vocab * sizeof *last);
+    return rc;
+}
+
+static int compute_rest(struct akv_session *s, const struct akv_record *rec, float *logits, const struct scoring *score,
+                        struct akv_stats *st, struct akv_err *err)
+{
+    uint32_t n = (uint32_t)rec->n, start = s->seq.n_tokens;
+    uint32_t most = akv_engine_max_rows(s->engine);
+    if (score && most > SCORE_ROWS)
+        most = SCORE_ROWS;
+    while (s->seq.n_tokens < n) {
+        if (akv_session_cancelled(s))
+            return akv_fail(err, AKV_E_CANCEL, "interrupted");
+        uint32_t from = s->seq.n_tokens, rows = n - from < most ? n - from : most;
+        int rc = step(s, rec->ids, from, rows, from + rows == n ? logits : NULL, score, err);
+        if (rc == 0)
+            rc = akv_pages_flush(s, st, err);
+        if (rc == 0)
+            rc = save_anchor_tails(s, rec, from, st, err);
+        if (rc < 0)
+            return rc;
+        progress(s, "prefill", s->seq.n_tokens - start, n - start);
+    }
+    return 0;
+}
+
+/* A full hit: the last token again, as a query over what is there. */
+static int query_last(struct akv_session *s, const struct akv_record *rec, float *logits, struct akv_err *err)
+{
+    uint32_t pos = (uint32_t)rec->n - 1;
+    struct akv_row row = {.seq = &s->seq, .id = rec->ids[pos], .pos = pos, .logits = logits, .query_only = true};
+    return akv_engine_step(s->engine, &row, 1, err);
+}
+
+static int check_size(const struct akv_session *s, const struct akv_record *rec, struct akv_err *err)
+{
+    if (!rec->n)
+        return akv_fail(err, AKV_E_INPUT, "request %.40s: has no tokens", rec->id);
+    if (rec->n > s->opts.n_ctx)
+        return akv_fail(err, AKV_E_INPUT, "request %.40s: %zu tokens: the context holds %u", rec->id, rec->n, s->opts.n_ctx);
+    return 0;
+}
+
+int akv_compute_prompt(struct akv_session *s, const struct akv_request *r, float *logits,
+                       int (*per_token)(void *ctx, uint32_t pos, const float *logits), void *ctx, struct akv_stats *st, struct akv_err *err)
+{
+    const struct akv_record *rec = &r->rec;
+    uint32_t n = (uint32_t)rec->n;
+    *st = (struct akv_stats){.hit = "none", .source = "none", .prompt_tokens = n};
+    int rc = check_size(s, rec, err);
+    if (rc == 0)
+        rc = akv_compute_begin(s, err);
+    if (rc == 0 && (s->out_fd >= 0 || s->store_dir))
+        rc = akv_session_need_head(s, err);
+    if (rc == 0)
+        rc = akv_session_need_writer(s, err);
+    if (rc == 0)
+        rc = akv_session_need_store(s, err);
+    if (rc == 0 && !s->opts.no_reuse && !per_token)
+        rc = akv_lookup(s, rec->ids, n, st, err);
+    if (rc < 0)
+        return rc;
+
+    struct scoring score = {.per_token = per_token, .ctx = ctx}, *scored = NULL;
+    if (per_token) {
+        score.logits = akv_alloc((size_t)SCORE_ROWS * s->model->hp.n_vocab, sizeof(float), err);
+        if (!score.logits)
+            return AKV_E_IO;
+        scored = &score;
+    }
+    uint32_t cached = s->seq.n_tokens;
+    bool whole = cached == n;
+    st->cached_tokens = whole ? n - 1 : cached;
+    st->prefilled_tokens = n - st->cached_tokens;
+    st->hit = !cached ? "none" : st->cached_tokens == n - 1 ? "full" : "partial";
+    double start = akv_now_ms();
+    if (!whole || logits)
+        rc = akv_session_need_engine(s, err);
+    if (rc == 0)
+        rc = akv_pages_flush(s, st, err); /* restored pages go to the output and count as sealed */
+    if (rc == 0)
+        rc = save_anchor_tails(s, rec, 0, st, err);
+    if (rc == 0 && !whole)
+        rc = compute_rest(s, rec, logits, scored, st, err);
+    else if (rc == 0 && logits)
+        rc = query_last(s, rec, logits, err);
+    st->prefill_ms = akv_now_ms() - start;
+    free(score.logits);
+    return rc;
+}
+
+int akv_compute_token(struct akv_session *s, uint32_t id, float *logits, struct akv_err *err)
+{
+    struct akv_row row = {.seq = &s->seq, .id = id, .pos = s->seq.n_tokens, .logits = logits};
+    int rc = akv_seq_reserve(&s->seq, 1, err);
+    return rc < 0 ? rc : akv_engine_step(s->engine, &row, 1, err);
+}
+
+int akv_session_prefill(struct akv_session *s, const struct akv_request *r, struct akv_stats *st, struct akv_err *err)
+{
+    s->can_go_on = true;
+    int rc = akv_compute_prompt(s, r, NULL, NULL, NULL, st, err);
+    if (rc == 0)
+        rc = akv_pages_tail(s, s->seq.n_tokens, true, true, st, err);
+    if (rc == 0 && s->writer) {
+        akv_buf_clear(&s->scratch);
+        rc = akv_record_write(&r->rec, &s->scratch, err);
+        if (rc == 0)
+            rc = akv_writer_request(s->writer, s->scratch.data, s->scratch.len, err);
+    }
+    akv_compute_end(s);
+    if (rc == 0 && s->save_err.code)
+        rc = akv_fail(err, s->save_err.code, "%s", s->save_err.msg);
+    return rc;
+}

@@ -1,0 +1,15 @@
+/* struct akv_input: a descriptor whose content kind was looked at. */
+#ifndef AKV_RUN_INPUT_H
+#define AKV_RUN_INPUT_H
+
+#include "base/io.h"
+#include "snap/snap.h"
+
+struct akv_input {
+    struct akv_in in;
+    enum akv_kind kind;
+    struct akv_reader *reader; /* opened at first use when kind is a stream */
+    uint64_t n_requests;       /* requests handed out, for default ids and messages */
+};
+
+#endif

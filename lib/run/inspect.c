@@ -1,0 +1,220 @@
+/* Records and models described as JSON, for akv-inspect. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "engine/engine.h"
+#include "run/input.h"
+#include "run/session.h"
+
+static json_t *json_hex(const void *p, size_t n)
+{
+    char hex[AKV_SHA_HEX];
+    akv_hex(hex, p, n);
+    return json_string(hex);
+}
+
+static json_t *json_fields(const struct akv_head *h)
+{
+    json_t *fields = json_object();
+    for (size_t i = 0; i < h->n_fields; i++)
+        json_object_set_new(fields, h->fields[i].tag, json_string(h->fields[i].value));
+    return fields;
+}
+
+static void describe_head(json_t *o, const struct akv_head *h)
+{
+    const struct akv_geom *g = &h->geom;
+    json_object_set_new(o, "root", json_hex(&h->root, sizeof h->root));
+    json_object_set_new(o, "geometry",
+                        json_pack("{s:i, s:i, s:i, s:i, s:s, s:i, s:I}", "layers", (int)g->n_layers, "kv_heads", (int)g->n_kv_heads, "k_dims",
+                                  (int)g->dim_k, "v_dims", (int)g->dim_v, "dtype", g->dtype == AKV_KV_F16 ? "f16" : "f32", "page",
+                                  (int)AKV_PAGE_TOKENS, "bytes_per_token", (json_int_t)akv_geom_token_bytes(g)));
+    json_object_set_new(o, "fields", json_fields(h));
+}
+
+static void describe_page(json_t *o, const struct akv_reader *r, const struct akv_page_rec *p)
+{
+    json_t *ids = json_array();
+    for (uint32_t i = 0; i < p->n_tokens; i++)
+        json_array_append_new(ids, json_integer((json_int_t)p->ids[i]));
+    json_object_set_new(o, "key", json_hex(&p->key, sizeof p->key));
+    json_object_set_new(o, "parent", p->has_parent ? json_hex(&p->parent, sizeof p->parent) : json_null());
+    json_object_set_new(o, "open", json_boolean(akv_reader_page_open(r)));
+    json_object_set_new(o, "index", json_integer((json_int_t)p->index));
+    json_object_set_new(o, "n", json_integer((json_int_t)p->n_tokens));
+    json_object_set_new(o, "codec", json_string(p->codec == AKV_CODEC_PLANES ? "planes" : "raw"));
+    json_object_set_new(o, "raw_bytes", json_integer((json_int_t)p->raw_bytes));
+    json_object_set_new(o, "coded_bytes", json_integer((json_int_t)p->coded_bytes));
+    json_object_set_new(o, "sha256", json_hex(p->raw_sha, sizeof p->raw_sha));
+    json_object_set_new(o, "tokens", ids);
+}
+
+static int describe_request(json_t *o, const struct akv_reader *r, struct akv_err *err)
+{
+    struct akv_record rec = {0};
+    size_t len;
+    const char *json = akv_reader_request(r, &len);
+    int rc = akv_record_parse(&rec, json, len, 0, err);
+    if (rc < 0)
+        return rc;
+    json_object_set_new(o, "id", json_string(rec.id));
+    json_object_set_new(o, "n", json_integer((json_int_t)rec.n));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)len));
+    akv_record_release(&rec);
+    return 0;
+}
+
+static void describe_end(json_t *o, const struct akv_reader *r)
+{
+    size_t n;
+    const struct akv_key *tips = akv_reader_tips(r, &n);
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_hex(&tips[i], sizeof tips[i]));
+    json_object_set_new(o, "tips", list);
+}
+
+/* The page's body, verified or only decoded. */
+static int page_body(const struct akv_reader *r, const struct akv_page_rec *p, uint8_t **body, size_t *body_bytes, struct akv_err *err)
+{
+    struct akv_buf raw, scratch;
+    akv_buf_init(&raw, 0);
+    akv_buf_init(&scratch, 0);
+    int rc = akv_page_check(&akv_reader_head(r)->geom, p, &raw, &scratch, err);
+    if (rc == 0 && body) {
+        *body_bytes = raw.len;
+        *body = (uint8_t *)akv_buf_steal(&raw);
+        if (!*body)
+            rc = akv_fail(err, AKV_E_IO, "out of memory for a page");
+    }
+    akv_buf_release(&raw);
+    akv_buf_release(&scratch);
+    return rc;
+}
+
+static int dump(json_t *o, char **json, struct akv_err *err)
+{
+    struct akv_buf b;
+    akv_buf_init(&b, 0);
+    akv_json_dump(&b, o);
+    int rc = akv_buf_check(&b, "description", err);
+    if (rc == 0 && !(*json = akv_buf_steal(&b)))
+        rc = akv_fail(err, AKV_E_IO, "out of memory for a description");
+    akv_buf_release(&b);
+    return rc;
+}
+
+static int describe(json_t *o, struct akv_reader *r, int event, struct akv_err *err)
+{
+    const char type[2] = {akv_reader_type(r), '\0'};
+    json_object_set_new(o, "record", json_integer((json_int_t)akv_reader_record(r)));
+    json_object_set_new(o, "offset", json_integer((json_int_t)akv_reader_offset(r)));
+    json_object_set_new(o, "type", json_string(type));
+    json_object_set_new(o, "header_bytes", json_integer((json_int_t)akv_reader_header_bytes(r)));
+    if (event == AKV_EV_HEAD)
+        describe_head(o, akv_reader_head(r));
+    else if (event == AKV_EV_PAGE)
+        describe_page(o, r, akv_reader_page(r));
+    else if (event == AKV_EV_REQUEST)
+        return describe_request(o, r, err);
+    else if (event == AKV_EV_SECTION_END)
+        describe_end(o, r);
+    return 0;
+}
+
+int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t **body, size_t *body_bytes, struct akv_err *err)
+{
+    if (in->kind != AKV_KIND_STREAM)
+        return akv_fail(err, AKV_E_INPUT, "%s: not an akv stream", in->in.name);
+    if (!in->reader) {
+        int rc = akv_reader_open(&in->reader, &in->in, err);
+        if (rc < 0)
+            return rc;
+        if (flags & AKV_INSPECT_QUICK)
+            akv_reader_headers_only(in->reader);
+    }
+    if (body)
+        *body = NULL;
+    int event = akv_reader_next(in->reader, err), rc = event;
+    json_t *o = event > 0 ? json_object() : NULL;
+    if (event > 0)
+        rc = describe(o, in->reader, event, err);
+    if (rc >= 0 && event == AKV_EV_PAGE && (body || flags & AKV_INSPECT_VERIFY))
+        rc = page_body(in->reader, akv_reader_page(in->reader), body, body_bytes, err);
+    if (rc >= 0 && event > 0)
+        rc = dump(o, json, err);
+    json_decref(o);
+    if (rc < 0)
+        akv_err_prefix(err, "%s: record %llu", in->in.name, (unsigned long long)akv_reader_record(in->reader));
+    return rc < 0 ? rc : event > 0;
+}
+
+static json_int_t tensor_bytes(const struct akv_gguf *g)
+{
+    size_t sum = 0;
+    for (uint64_t i = 0; i < g->n_tensors; i++)
+        sum += g->tensors[i].bytes;
+    return (json_int_t)sum;
+}
+
+/* Tensors and bytes by type: {"Q4_1":{"tensors":210,"bytes":...}}. */
+static json_t *quant_mix(const struct akv_gguf *g)
+{
+    json_t *mix = json_object();
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        const struct akv_tensor *t = &g->tensors[i];
+        const char *name = akv_dtypes[t->dtype].name;
+        json_t *one = json_object_get(mix, name);
+        json_int_t n = json_integer_value(json_object_get(one, "tensors")), bytes = json_integer_value(json_object_get(one, "bytes"));
+        json_object_set_new(mix, name, json_pack("{s:I, s:I}", "tensors", n + 1, "bytes", bytes + (json_int_t)t->bytes));
+    }
+    return mix;
+}
+
+static void describe_weights(json_t *o, const struct akv_model *m)
+{
+    const struct akv_hparams *hp = &m->hp;
+    struct akv_geom g;
+    akv_engine_geom(m, AKV_KV_F16, &g);
+    json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I}", "layers", (json_int_t)hp->n_layers, "width",
+                                        (json_int_t)hp->n_embd, "ff", (json_int_t)hp->n_ff, "heads", (json_int_t)hp->n_heads, "kv_heads",
+                                        (json_int_t)hp->n_kv_heads, "k_dims", (json_int_t)hp->dim_k, "v_dims", (json_int_t)hp->dim_v,
+                                        "context", (json_int_t)hp->n_ctx_train, "rope_base", (double)hp->rope_base, "kv_bytes_per_token",
+                                        (json_int_t)akv_geom_token_bytes(&g)));
+}
+
+int akv_inspect_model(const struct akv_model *m, const char *path, char **json, struct akv_err *err)
+{
+    struct akv_str arch = {"", 0}, name = {"", 0}, text;
+    json_t *o = json_object();
+    akv_gguf_str(&m->gguf, "general.architecture", &arch, NULL);
+    akv_gguf_str(&m->gguf, "general.name", &name, NULL);
+    json_object_set_new(o, "type", json_string("model"));
+    json_object_set_new(o, "path", json_string(path));
+    json_object_set_new(o, "architecture", json_stringn(arch.s, arch.len));
+    json_object_set_new(o, "name", json_stringn(name.s, name.len));
+    json_object_set_new(o, "file_bytes", json_integer((json_int_t)m->gguf.map.size));
+    json_object_set_new(o, "tensor_bytes", json_integer(tensor_bytes(&m->gguf)));
+    json_object_set_new(o, "tensors", quant_mix(&m->gguf));
+    if (m->arch)
+        describe_weights(o, m);
+    json_object_set_new(o, "vocabulary", json_integer((json_int_t)akv_tok_n_vocab(m->tok)));
+    json_object_set_new(o, "tokenizer", json_hex(akv_tok_digest(m->tok), AKV_SHA_BYTES));
+    json_object_set_new(o, "chat_template", json_boolean(akv_model_template(m, NULL, &text) > 0));
+    int rc = dump(o, json, err);
+    json_decref(o);
+    return rc;
+}
+
+int akv_session_root(struct akv_session *s, char **json, struct akv_err *err)
+{
+    int rc = akv_session_need_head(s, err);
+    if (rc < 0)
+        return rc;
+    json_t *o = json_pack("{s:o, s:o}", "root", json_hex(&s->head.root, sizeof s->head.root), "fields", json_fields(&s->head));
+    rc = dump(o, json, err);
+    json_decref(o);
+    return rc;
+}

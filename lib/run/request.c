@@ -1,0 +1,214 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "chat/chat.h"
+#include "kv/key.h"
+#include "run/input.h"
+#include "run/request.h"
+
+int akv_request_wrap(struct akv_request **out, struct akv_record *rec, struct akv_err *err)
+{
+    struct akv_request *r = akv_alloc(1, sizeof *r, err);
+    if (!r) {
+        akv_record_release(rec);
+        return AKV_E_IO;
+    }
+    r->rec = *rec;
+    *rec = (struct akv_record){0};
+    *out = r;
+    return 0;
+}
+
+static int check_tokenizer(const struct akv_record *rec, const struct akv_model *m, struct akv_err *err)
+{
+    char want[AKV_SHA_HEX];
+    if (!rec->tok)
+        return 0;
+    akv_hex(want, akv_tok_digest(m->tok), AKV_SHA_BYTES);
+    if (!strcmp(rec->tok, want))
+        return 0;
+    return akv_fail(err, AKV_E_INCOMPAT, "request %.40s: made with another tokenizer: its digest is %.12s…, the model's is %.12s…", rec->id,
+                    rec->tok, want);
+}
+
+int akv_request_parse(struct akv_request **out, json_t *json, const char *text, size_t len, const struct akv_model *m, struct akv_err *err)
+{
+    struct akv_record rec = {0};
+    uint32_t n_vocab = m ? akv_tok_n_vocab(m->tok) : 0;
+    int rc = json ? akv_record_from_json(&rec, json, n_vocab, err) : akv_record_parse(&rec, text, len, n_vocab, err);
+    if (rc == 0 && m)
+        rc = check_tokenizer(&rec, m, err);
+    if (rc == 0)
+        rc = akv_request_check_keys(&rec, err);
+    if (rc < 0) {
+        akv_record_release(&rec);
+        return rc;
+    }
+    return akv_request_wrap(out, &rec, err);
+}
+
+int akv_request_read(struct akv_request **out, struct akv_input *in, const struct akv_model *m, struct akv_err *err)
+{
+    json_t *json = NULL;
+    int rc = akv_json_next(&json, &in->in, err);
+    if (rc <= 0)
+        return rc;
+    in->n_requests++;
+    rc = akv_request_parse(out, json, NULL, 0, m, err);
+    json_decref(json);
+    if (rc < 0) {
+        akv_err_prefix(err, "%s: record %llu", in->in.name, (unsigned long long)in->n_requests);
+        return rc;
+    }
+    return 1;
+}
+
+/* Ids of requests that bring none: r1, r2 ... in input order. */
+static void default_id(char id[24], struct akv_input *in)
+{
+    snprintf(id, 24, "r%llu", (unsigned long long)++in->n_requests);
+}
+
+int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const struct akv_model *m, const struct akv_chat_opts *opts,
+                          char **notes, struct akv_err *err)
+{
+    json_t *json = NULL;
+    int rc = akv_json_next(&json, &in->in, err);
+    if (rc <= 0)
+        return rc;
+    char id[24];
+    default_id(id, in);
+    struct akv_record rec = {0};
+    rc = akv_chat_record(m, json, id, opts, &rec, notes, err);
+    json_decref(json);
+    if (rc < 0) {
+        akv_record_release(&rec);
+        akv_err_prefix(err, "%s: request %llu", in->in.name, (unsigned long long)in->n_requests);
+        return rc;
+    }
+    rc = akv_request_wrap(out, &rec, err);
+    return rc < 0 ? rc : 1;
+}
+
+int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, const struct akv_model *m, const struct akv_chat_opts *opts,
+                  char **notes, struct akv_err *err)
+{
+    json_t *json = NULL;
+    int rc = akv_json_next(&json, &in->in, err);
+    if (rc <= 0)
+        return rc;
+    char fallback[24];
+    default_id(fallback, in);
+    struct akv_buf b;
+    akv_buf_init(&b, 0);
+    rc = akv_chat_render(m, json, opts, &b, notes, err);
+    if (rc == 0)
+        rc = akv_buf_check(&b, "rendered text", err);
+    if (rc == 0) {
+        const char *given = json_string_value(json_object_get(json, "id"));
+        given = given ? given : fallback;
+        *id = akv_strndup(given, strlen(given), err);
+        *len = b.len;
+        *text = akv_buf_steal(&b);
+        rc = *id && *text ? 1 : AKV_E_IO;
+    } else {
+        akv_err_prefix(err, "%s: request %llu", in->in.name, (unsigned long long)in->n_requests);
+    }
+    akv_buf_release(&b);
+    json_decref(json);
+    return rc;
+}
+
+#define TEXT_MAX ((size_t)1 << 30)
+
+int akv_request_from_text(struct akv_request **out, struct akv_input *in, const struct akv_model *m, bool special, bool add_special,
+                          char **notes, struct akv_err *err)
+{
+    struct akv_buf b;
+    akv_buf_init(&b, TEXT_MAX);
+    int rc = 0;
+    for (;;) {
+        const uint8_t *p;
+        ssize_t n = akv_in_peek(&in->in, &p, 1 << 16, err);
+        if (n <= 0) {
+            rc = (int)n;
+            break;
+        }
+        akv_buf_add(&b, p, (size_t)n);
+        akv_in_skip(&in->in, (size_t)n);
+    }
+    if (rc == 0)
+        rc = akv_buf_check(&b, in->in.name, err);
+    struct akv_record rec = {0};
+    char id[24];
+    default_id(id, in);
+    if (rc == 0)
+        rc = akv_chat_raw(m, b.data, b.len, (special ? AKV_TOK_SPECIAL : 0) | (add_special ? AKV_TOK_ADD_SPECIAL : 0), id, &rec, notes, err);
+    akv_buf_release(&b);
+    if (rc < 0) {
+        akv_record_release(&rec);
+        return rc;
+    }
+    rc = akv_request_wrap(out, &rec, err);
+    return rc < 0 ? rc : 1;
+}
+
+void akv_request_free(struct akv_request *r)
+{
+    if (!r)
+        return;
+    akv_record_release(&r->rec);
+    free(r);
+}
+
+const char *akv_request_id(const struct akv_request *r)
+{
+    return r->rec.id;
+}
+
+int64_t akv_request_max_tokens(const struct akv_request *r)
+{
+    return r->rec.gen.has & AKV_GEN_MAX_TOKENS ? (int64_t)r->rec.gen.max_tokens : -1;
+}
+
+const uint32_t *akv_request_ids(const struct akv_request *r, size_t *n)
+{
+    *n = r->rec.n;
+    return r->rec.ids;
+}
+
+int akv_request_json(const struct akv_request *r, char **json, size_t *len, struct akv_err *err)
+{
+    struct akv_buf b;
+    akv_buf_init(&b, 0);
+    int rc = akv_record_write(&r->rec, &b, err);
+    if (rc == 0)
+        rc = akv_buf_check(&b, "token record", err);
+    if (rc == 0) {
+        *len = b.len;
+        *json = akv_buf_steal(&b);
+        if (!*json)
+            rc = akv_fail(err, AKV_E_IO, "out of memory for a token record");
+    }
+    akv_buf_release(&b);
+    return rc;
+}
+
+int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n, bool skip_control, char **text, size_t *len, struct akv_err *err)
+{
+    struct akv_buf b;
+    akv_buf_init(&b, 0);
+    int rc = akv_tok_decode(m->tok, ids, n, skip_control, &b, err);
+    if (rc == 0)
+        rc = akv_buf_check(&b, "decoded text", err);
+    if (rc == 0) {
+        *len = b.len;
+        *text = akv_buf_steal(&b);
+        if (!*text)
+            rc = akv_fail(err, AKV_E_IO, "out of memory for decoded text");
+    }
+    akv_buf_release(&b);
+    return rc;
+}

@@ -1,0 +1,196 @@
+#include "run/session.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Pages beyond twice the context: room for tails and copies on write. */
+#define SPARE_PAGES 8u
+
+double akv_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+void akv_session_note(struct akv_session *s, const char *fmt, ...)
+{
+    char text[AKV_ERR_BYTES];
+    if (!s->opts.note)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    s->opts.note(s->opts.ctx, text);
+}
+
+bool akv_session_cancelled(const struct akv_session *s)
+{
+    return s->opts.cancel && *s->opts.cancel;
+}
+
+static uint32_t ctx_pages(const struct akv_session *s)
+{
+    return (s->opts.n_ctx + AKV_PAGE_TOKENS - 1) / AKV_PAGE_TOKENS;
+}
+
+static int copy_options(struct akv_session *s, const struct akv_session_opts *o, struct akv_err *err)
+{
+    s->opts = *o;
+    if (o->store_dir && !(s->store_dir = akv_strndup(o->store_dir, strlen(o->store_dir), err)))
+        return AKV_E_IO;
+    if (o->cache_dir && !(s->cache_dir = akv_strndup(o->cache_dir, strlen(o->cache_dir), err)))
+        return AKV_E_IO;
+    if (o->salt) {
+        s->salt = akv_alloc(o->salt_bytes, 1, err);
+        if (!s->salt)
+            return AKV_E_IO;
+        memcpy(s->salt, o->salt, o->salt_bytes);
+    }
+    if (!s->opts.n_ctx)
+        s->opts.n_ctx = s->model->hp.n_ctx_train;
+    if (!s->opts.n_threads)
+        s->opts.n_threads = 1;
+    return 0;
+}
+
+int akv_session_open(struct akv_session **out, const struct akv_model *m, const struct akv_session_opts *opts, struct akv_err *err)
+{
+    if (!m->arch)
+        return akv_fail(err, AKV_E_USAGE, "session: the model was opened for its vocabulary only");
+    struct akv_session *s = akv_alloc(1, sizeof *s, err);
+    if (!s)
+        return AKV_E_IO;
+    s->model = m;
+    s->out_fd = -1;
+    akv_buf_init(&s->coded, 0);
+    akv_buf_init(&s->scratch, 0);
+    int rc = copy_options(s, opts, err);
+    if (rc < 0)
+        goto fail;
+    if (opts->save && !opts->store_dir) {
+        rc = akv_fail(err, AKV_E_USAGE, "saving needs a store");
+        goto fail;
+    }
+    akv_engine_geom(m, s->opts.kv, &s->geom);
+    s->ops = akv_ops_pick(opts->cpu);
+    if (!s->ops) {
+        rc = akv_fail(err, AKV_E_USAGE, "kernels '%s': not known, or not for this processor", opts->cpu);
+        goto fail;
+    }
+    rc = akv_pool_open(&s->pool, s->opts.n_threads, err);
+    if (rc < 0)
+        goto fail;
+    s->keys = akv_alloc(ctx_pages(s) + 1, sizeof *s->keys, err);
+    s->body = akv_alloc(akv_geom_page_bytes(&s->geom), 1, err);
+    if (!s->keys || !s->body) {
+        rc = AKV_E_IO;
+        goto fail;
+    }
+    *out = s;
+    return 0;
+fail:
+    akv_session_close(s);
+    return rc;
+}
+
+void akv_session_close(struct akv_session *s)
+{
+    if (!s)
+        return;
+    if (s->seq_open)
+        akv_seq_close(&s->seq);
+    akv_writer_abort(s->writer);
+    akv_store_close(s->store);
+    akv_engine_close(s->engine);
+    akv_arena_close(s->arena);
+    akv_pool_close(s->pool);
+    akv_sampler_free(s->sampler);
+    akv_head_release(&s->head);
+    akv_buf_release(&s->coded);
+    akv_buf_release(&s->scratch);
+    free(s->logits);
+    free(s->body);
+    free(s->keys);
+    free(s->store_dir);
+    free(s->cache_dir);
+    free(s->salt);
+    free(s->out_name);
+    free(s);
+}
+
+int akv_session_need_head(struct akv_session *s, struct akv_err *err)
+{
+    if (s->has_head)
+        return 0;
+    int rc = akv_root_head(&s->head, s->model, s->opts.kv, s->pool, s->cache_dir, s->salt, s->opts.salt_bytes, err);
+    s->has_head = rc == 0;
+    return rc;
+}
+
+int akv_session_need_arena(struct akv_session *s, struct akv_err *err)
+{
+    if (s->arena)
+        return 0;
+    return akv_arena_open(&s->arena, &s->geom, (size_t)ctx_pages(s) * 2 + SPARE_PAGES, err);
+}
+
+int akv_session_need_engine(struct akv_session *s, struct akv_err *err)
+{
+    if (s->engine)
+        return 0;
+    uint32_t rows = s->opts.n_ctx < AKV_STEP_ROWS ? s->opts.n_ctx : AKV_STEP_ROWS;
+    return akv_engine_open(&s->engine, s->model, s->ops, s->pool, s->opts.kv, rows, err);
+}
+
+int akv_session_need_writer(struct akv_session *s, struct akv_err *err)
+{
+    if (s->writer || s->out_fd < 0)
+        return 0;
+    int rc = akv_session_need_head(s, err);
+    return rc < 0 ? rc : akv_writer_open(&s->writer, s->out_fd, s->out_name, &s->head, err);
+}
+
+int akv_session_need_store(struct akv_session *s, struct akv_err *err)
+{
+    if (s->store || !s->store_dir || s->no_store_yet)
+        return 0;
+    int rc = akv_session_need_head(s, err);
+    if (rc < 0)
+        return rc;
+    struct akv_err why = {0};
+    rc = akv_store_open(&s->store, s->store_dir, s->opts.save ? AKV_STORE_CREATE : 0, &why);
+    if (rc == AKV_E_NO) {
+        s->no_store_yet = true;
+        akv_session_note(s, "%s", why.msg);
+        return 0;
+    }
+    return rc < 0 ? akv_fail(err, rc, "%s", why.msg) : 0;
+}
+
+int akv_session_output(struct akv_session *s, int fd, const char *name, bool without_restored, struct akv_err *err)
+{
+    s->out_name = akv_strndup(name, strlen(name), err);
+    if (!s->out_name)
+        return AKV_E_IO;
+    s->out_fd = fd;
+    s->without_restored = without_restored;
+    return 0;
+}
+
+int akv_session_finish(struct akv_session *s, struct akv_err *err)
+{
+    if (s->out_fd < 0)
+        return 0;
+    int rc = akv_session_need_writer(s, err);
+    if (rc < 0)
+        return rc;
+    rc = akv_writer_close(s->writer, NULL, err);
+    s->writer = NULL;
+    s->out_fd = -1;
+    return rc;
+}

@@ -1,0 +1,77 @@
+/* When a stored page turns out wrong, everything that was built on it goes with it. */
+#include "store/store_dir.h"
+
+#include <stdlib.h>
+
+#include "snap/known.h"
+
+struct entry {
+    struct akv_object_name name;
+    struct akv_key key, parent;
+    uint32_t index;
+};
+
+struct later_pages {
+    struct akv_store *store;
+    const struct akv_key *root;
+    uint32_t index;
+    struct entry *list;
+    size_t n, cap;
+};
+
+/* Note the objects of this root that stand behind the index. One that cannot be read is none of our business here. */
+static int note_entry(void *ctx, const struct akv_object_name *name, struct akv_err *err)
+{
+    struct later_pages *l = ctx;
+    int fd = akv_object_open(l->store, name, NULL);
+    if (fd < 0 || akv_store_read(l->store, fd, name, NULL, true, NULL) < 0)
+        return 0;
+    const struct akv_page_rec *p = akv_reader_page(l->store->reader);
+    if (p->index <= l->index || !akv_key_eq(&akv_reader_head(l->store->reader)->root, l->root))
+        return 0;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 64;
+        struct entry *list = akv_realloc(l->list, cap, sizeof *list, err);
+        if (!list)
+            return AKV_E_IO;
+        l->list = list;
+        l->cap = cap;
+    }
+    l->list[l->n++] = (struct entry){.name = *name, .key = p->key, .parent = p->parent, .index = p->index};
+    return 0;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    uint32_t x = ((const struct entry *)a)->index, y = ((const struct entry *)b)->index;
+    return x < y ? -1 : x > y;
+}
+
+int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, uint32_t index,
+                      const char *reason, struct akv_err *err)
+{
+    struct later_pages later = {.store = s, .root = root, .index = index};
+    struct akv_known gone = {0};
+    struct akv_object_name name;
+    int rc = akv_object_name(&name, root, key, err);
+    if (rc == 0)
+        rc = akv_object_list(s, note_entry, &later, err);
+    if (rc == 0)
+        rc = akv_known_add(&gone, key, NULL, false, err);
+    if (rc < 0)
+        goto out;
+    qsort(later.list, later.n, sizeof *later.list, by_index);
+    akv_object_quarantine(s, &name, -1, reason);
+    for (size_t i = 0; rc == 0 && i < later.n; i++) {
+        const struct entry *e = &later.list[i];
+        if (!akv_known_find(&gone, &e->parent) || akv_known_find(&gone, &e->key))
+            continue;
+        akv_object_quarantine(s, &e->name, -1, "built on a page that was wrong");
+        rc = akv_known_add(&gone, &e->key, NULL, false, err);
+    }
+out:
+    akv_store_unread(s);
+    akv_known_release(&gone);
+    free(later.list);
+    return rc;
+}

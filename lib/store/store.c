@@ -1,0 +1,279 @@
+/* The store: opening and making it, its lock, reading and publishing pages. */
+#include "store/store_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const char *const parts[] = {"objects", "refs", "tmp", "quarantine"};
+#define N_PARTS (sizeof parts / sizeof parts[0])
+
+static int *part_fd(struct akv_store *s, size_t i)
+{
+    int *fds[N_PARTS] = {&s->objects, &s->refs, &s->tmp, &s->quarantine};
+    return fds[i];
+}
+
+void akv_store_unread(struct akv_store *s)
+{
+    akv_reader_close(s->reader);
+    s->reader = NULL;
+    if (s->in.fd >= 0) {
+        close(s->in.fd);
+        akv_in_release(&s->in);
+    }
+}
+
+void akv_store_close(struct akv_store *s)
+{
+    if (!s)
+        return;
+    akv_store_unread(s);
+    for (size_t i = 0; i < N_PARTS; i++)
+        if (*part_fd(s, i) >= 0)
+            close(*part_fd(s, i));
+    if (s->lock >= 0)
+        close(s->lock);
+    if (s->root >= 0)
+        close(s->root);
+    free(s->dir);
+    free(s);
+}
+
+enum akv_codec akv_store_codec(const struct akv_store *s)
+{
+    return s->codec;
+}
+
+/* ---- opening ---- */
+
+/* mkdir -p, each new one 0700. */
+static int make_path(const char *dir, struct akv_err *err)
+{
+    size_t len = strlen(dir);
+    char *path = akv_strndup(dir, len, err);
+    int rc = path ? 0 : AKV_E_IO;
+    for (size_t i = 1; rc == 0 && i <= len; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        path[i] = '\0';
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            rc = akv_fail_errno(err, "%s: cannot create", path);
+        if (i < len)
+            path[i] = '/';
+    }
+    free(path);
+    return rc;
+}
+
+/* A small text file of the store into text (NUL-terminated). 1, 0 when it is absent. */
+static int read_text(struct akv_store *s, const char *name, char *text, size_t size, struct akv_err *err)
+{
+    int fd = openat(s->root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : akv_fail_errno(err, "%s/%s: cannot open", s->dir, name);
+    ssize_t n = akv_read_upto(fd, text, size - 1, name, err);
+    close(fd);
+    if (n < 0)
+        return akv_fail(err, AKV_E_IO, "%s/%s: cannot read", s->dir, name);
+    text[n] = '\0';
+    return 1;
+}
+
+/* Write a small file that must not be there yet: whole or not at all, and the first of two processes wins. */
+static int write_text(struct akv_store *s, const char *name, const char *text, struct akv_err *err)
+{
+    char temp[64];
+    int fd = akv_store_temp(s, temp, err);
+    if (fd < 0)
+        return fd;
+    int rc = akv_write_all(fd, text, strlen(text), s->dir, err);
+    if (rc == 0 && fsync(fd) < 0)
+        rc = akv_fail_errno(err, "%s/tmp/%s: cannot sync", s->dir, temp);
+    close(fd);
+    if (rc == 0 && linkat(s->tmp, temp, s->root, name, 0) < 0 && errno != EEXIST)
+        rc = akv_fail_errno(err, "%s/%s: cannot create", s->dir, name);
+    unlinkat(s->tmp, temp, 0);
+    return rc;
+}
+
+/* 1: a store of our version; 0: VERSION is not there yet. */
+static int check_version(struct akv_store *s, struct akv_err *err)
+{
+    char text[64], *end;
+    static const char word[] = "akv-store ";
+    int rc = read_text(s, "VERSION", text, sizeof text, err);
+    if (rc <= 0)
+        return rc;
+    if (strncmp(text, word, sizeof word - 1) || text[sizeof word - 1] < '1' || text[sizeof word - 1] > '9')
+        return akv_fail(err, AKV_E_INPUT, "%s/VERSION: not that of a store", s->dir);
+    unsigned long version = strtoul(text + sizeof word - 1, &end, 10);
+    if (*end != '\n')
+        return akv_fail(err, AKV_E_INPUT, "%s/VERSION: not that of a store", s->dir);
+    if (version > AKV_STORE_VERSION)
+        return akv_fail(err, AKV_E_INCOMPAT, "%s: the store has version %lu, this akv knows version %u", s->dir, version,
+                        AKV_STORE_VERSION);
+    return 1;
+}
+
+/* Lines key=value; what a later version adds is passed over. */
+static int read_config(struct akv_store *s, struct akv_err *err)
+{
+    char text[4096], *rest = NULL;
+    int rc = read_text(s, "config", text, sizeof text, err);
+    if (rc <= 0)
+        return rc;
+    for (char *line = text; line && *line; line = rest) {
+        rest = strchr(line, '\n');
+        if (rest)
+            *rest++ = '\0';
+        if (strncmp(line, "codec=", 6))
+            continue;
+        if (strcmp(line + 6, "planes") && strcmp(line + 6, "raw"))
+            return akv_fail(err, AKV_E_INCOMPAT, "%s/config: codec '%.40s' is unknown", s->dir, line + 6);
+        s->codec = line[6] == 'r' ? AKV_CODEC_RAW : AKV_CODEC_PLANES;
+    }
+    return 0;
+}
+
+/* Nothing but parts of a store: a directory that somebody uses for other things must not be taken for one. */
+static int check_contents(struct akv_store *s, struct akv_err *err)
+{
+    static const char known[] = " . .. VERSION config lock objects refs tmp quarantine ";
+    int fd = openat(s->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        int rc = akv_fail_errno(err, "%s: cannot list", s->dir);
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    int rc = 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        char word[sizeof e->d_name + 2];
+        snprintf(word, sizeof word, " %s ", e->d_name);
+        if (strchr(e->d_name, ' ') || !strstr(known, word))
+            rc = akv_fail(err, AKV_E_USAGE, "%s: no store can be made here: it holds other things ('%.40s')", s->dir, e->d_name);
+    }
+    closedir(d);
+    return rc;
+}
+
+static int open_parts(struct akv_store *s, struct akv_err *err)
+{
+    for (size_t i = 0; i < N_PARTS; i++) {
+        struct stat st;
+        int fd = *part_fd(s, i);
+        if (fd < 0)
+            fd = *part_fd(s, i) = akv_store_dir(s->root, parts[i]);
+        if (fd < 0 && errno == ENOENT)
+            continue;
+        if (fd < 0 || fstat(fd, &st) < 0)
+            return akv_fail_errno(err, "%s/%s: cannot open", s->dir, parts[i]);
+        int rc = akv_store_trust(&st, s->dir, parts[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* VERSION comes last: a directory with it is a whole store. */
+static int complete(struct akv_store *s, bool is_store, struct akv_err *err)
+{
+    int rc = is_store ? 0 : check_contents(s, err);
+    for (size_t i = 0; rc == 0 && i < N_PARTS; i++)
+        if (*part_fd(s, i) < 0 && mkdirat(s->root, parts[i], 0700) < 0 && errno != EEXIST)
+            rc = akv_fail_errno(err, "%s/%s: cannot create", s->dir, parts[i]);
+    if (rc == 0)
+        rc = open_parts(s, err);
+    if (rc == 0 && !is_store) {
+        rc = write_text(s, "config", "codec=planes\n", err);
+        if (rc == 0)
+            rc = write_text(s, "VERSION", "akv-store 1\n", err);
+    }
+    if (rc == 0 && !is_store && fsync(s->root) < 0)
+        rc = akv_fail_errno(err, "%s: cannot sync", s->dir);
+    return rc;
+}
+
+static int open_store(struct akv_store *s, unsigned flags, struct akv_err *err)
+{
+    struct stat st;
+    int rc = 0;
+    s->root = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->root < 0 && errno == ENOENT && (flags & AKV_STORE_CREATE)) {
+        rc = make_path(s->dir, err);
+        if (rc < 0)
+            return rc;
+        s->root = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (s->root < 0 && errno == ENOENT)
+        return akv_fail(err, AKV_E_NO, "%s: there is no store", s->dir);
+    if (s->root < 0 || fstat(s->root, &st) < 0)
+        return akv_fail_errno(err, "%s: cannot open the store", s->dir);
+    rc = akv_store_trust(&st, s->dir, "", err);
+    if (rc < 0)
+        return rc;
+    int is_store = check_version(s, err);
+    if (is_store < 0)
+        return is_store;
+    if (!is_store && !(flags & AKV_STORE_CREATE))
+        return akv_fail(err, AKV_E_NO, "%s: not a store, or a half-made one (no VERSION)", s->dir);
+    rc = open_parts(s, err);
+    if (rc == 0 && (flags & AKV_STORE_CREATE))
+        rc = complete(s, is_store, err);
+    return rc < 0 ? rc : read_config(s, err);
+}
+
+int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, struct akv_err *err)
+{
+    *out = NULL;
+    if (!*dir)
+        return akv_fail(err, AKV_E_USAGE, "store: an empty path");
+    struct akv_store *s = akv_alloc(1, sizeof *s, err);
+    if (!s)
+        return AKV_E_IO;
+    s->root = s->lock = s->in.fd = -1;
+    for (size_t i = 0; i < N_PARTS; i++)
+        *part_fd(s, i) = -1;
+    s->codec = AKV_CODEC_PLANES;
+    s->dir = akv_strndup(dir, strlen(dir), err);
+    int rc = s->dir ? open_store(s, flags, err) : AKV_E_IO;
+    if (rc < 0)
+        akv_store_close(s);
+    else
+        *out = s;
+    return rc;
+}
+
+/* ---- the lock ---- */
+
+int akv_store_batch_begin(struct akv_store *s, struct akv_err *err)
+{
+    if (s->n_batches) {
+        s->n_batches++;
+        return 0;
+    }
+    if (s->tmp < 0 || s->objects < 0 || s->refs < 0)
+        return akv_fail(err, AKV_E_USAGE, "%s: the store was opened for reading", s->dir);
+    if (s->lock < 0)
+        s->lock = openat(s->root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (s->lock < 0)
+        return akv_fail_errno(err, "%s/lock: cannot open", s->dir);
+    while (flock(s->lock, LOCK_SH) < 0)
+        if (errno != EINTR)
+            return akv_fail_errno(err, "%s/lock: cannot lock", s->dir);
+    s->n_batches = 1;
+    return 0;
+}
+
+void akv_store_batch_end(struct akv_store *s)
+{
+    if (s->n_batches && --s->n_batches == 0)
+        flock(s->lock, LOCK_UN);
+}

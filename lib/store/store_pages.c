@@ -1,0 +1,218 @@
+/* Pages in a store: each object is a stream of one page. */
+#include "store/store_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ATTEMPTS 4 /* each lost race needs another process that publishes and quarantines the same page in between */
+
+/* ---- reading ---- */
+
+static int expect(struct akv_store *s, enum akv_event want, struct akv_err *err)
+{
+    int rc = akv_reader_next(s->reader, err);
+    if (rc < 0 || rc == (int)want)
+        return rc < 0 ? rc : 0;
+    return akv_fail(err, AKV_E_INPUT, "%s: not one page between a head and an end", s->in.name);
+}
+
+int akv_store_read(struct akv_store *s, int fd, const struct akv_object_name *name, const struct akv_head *want, bool headers_only,
+                   struct akv_err *err)
+{
+    char path[4096];
+    akv_store_unread(s);
+    snprintf(path, sizeof path, AKV_OBJECT_FMT, s->dir, name->s);
+    int rc = akv_in_open(&s->in, fd, path, err);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    rc = akv_reader_open(&s->reader, &s->in, err);
+    if (rc == 0)
+        rc = expect(s, AKV_EV_HEAD, err);
+    if (rc == 0 && want) { /* before the page: a forged geometry must not decide how much is read */
+        struct akv_err why = {0};
+        if (akv_head_match(akv_reader_head(s->reader), want, &why) < 0)
+            rc = akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: %s", s->in.name, why.msg);
+    }
+    if (rc == 0 && headers_only)
+        akv_reader_headers_only(s->reader);
+    if (rc == 0)
+        rc = expect(s, AKV_EV_PAGE, err);
+    if (rc == 0 && !headers_only)
+        rc = expect(s, AKV_EV_SECTION_END, err);
+    if (rc == 0 && !headers_only)
+        rc = expect(s, AKV_EV_END, err);
+    return rc;
+}
+
+/* Identity is never trusted alone: the page must be the one that was asked for, ids included. */
+static int check_identity(struct akv_store *s, const struct akv_page_rec *want, struct akv_err *err)
+{
+    const struct akv_page_rec *p = akv_reader_page(s->reader);
+    if (akv_key_eq(&p->key, &want->key) && p->index == want->index && p->n_tokens == want->n_tokens &&
+        p->has_parent == want->has_parent && akv_key_eq(&p->parent, &want->parent) &&
+        !memcmp(p->ids, want->ids, p->n_tokens * sizeof *p->ids))
+        return 0;
+    return akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: it holds another page", s->in.name);
+}
+
+int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent,
+                  uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec, struct akv_err *why)
+{
+    struct akv_page_rec want = {.key = *key, .has_parent = parent != NULL, .index = index, .n_tokens = n_ids, .ids = ids};
+    struct akv_object_name name;
+    struct akv_key check;
+    if (parent)
+        want.parent = *parent;
+    int rc = akv_page_key(&check, parent, ids, n_ids, why);
+    if (rc == 0 && (!akv_key_eq(&check, key) || (index > 0) != (parent != NULL)))
+        rc = akv_fail(why, AKV_E_USAGE, "page %lu: the ids asked for do not hash to the key", (unsigned long)index);
+    if (rc == 0)
+        rc = akv_object_name(&name, &head->root, key, why);
+    if (rc < 0)
+        return rc;
+    int fd = akv_object_open(s, &name, why);
+    if (fd < 0)
+        return 0;
+    struct akv_err e = {0};
+    rc = akv_store_read(s, fd, &name, head, false, &e);
+    if (rc == 0)
+        rc = check_identity(s, &want, &e);
+    if (rc == 0) {
+        *rec = *akv_reader_page(s->reader);
+        return 1;
+    }
+    akv_fail(why, rc, "%s", e.msg);
+    if (rc == AKV_E_INPUT)
+        akv_object_quarantine(s, &name, fd, e.msg);
+    akv_store_unread(s);
+    return 0;
+}
+
+bool akv_store_has(struct akv_store *s, const struct akv_head *head, const struct akv_key *key)
+{
+    struct akv_object_name name;
+    return akv_object_name(&name, &head->root, key, NULL) == 0 && akv_object_has(s, &name);
+}
+
+void akv_store_touch(struct akv_store *s, const struct akv_head *head, const struct akv_key *key)
+{
+    struct akv_object_name name;
+    /* a store that cannot be written keeps no recency: nothing to report */
+    if (s->objects >= 0 && akv_object_name(&name, &head->root, key, NULL) == 0)
+        (void)utimensat(s->objects, name.s, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+/* ---- publishing ---- */
+
+/* The object's bytes into a synced temp. */
+static int write_object(int fd, const char *path, const struct akv_head *head, const struct akv_page_rec *rec, uint64_t *bytes,
+                        struct akv_err *err)
+{
+    struct akv_writer *w;
+    int rc = akv_writer_open(&w, fd, path, head, err);
+    if (rc < 0)
+        return rc;
+    if (rec->has_parent)
+        rc = akv_writer_exclude(w, &rec->parent, err); /* it has its own object */
+    if (rc == 0)
+        rc = akv_writer_page(w, rec, err);
+    if (rc < 0) {
+        akv_writer_abort(w);
+        return rc;
+    }
+    rc = akv_writer_close(w, bytes, err);
+    if (rc == 0 && fsync(fd) < 0)
+        rc = akv_fail_errno(err, "%s: cannot sync", path);
+    return rc;
+}
+
+/* 1: published; 0: another process was first. */
+static int publish(struct akv_store *s, const struct akv_object_name *name, const struct akv_head *head,
+                   const struct akv_page_rec *rec, uint64_t *bytes, struct akv_err *err)
+{
+    char temp[64], path[4096];
+    uint64_t size = 0;
+    int fd = akv_store_temp(s, temp, err);
+    if (fd < 0)
+        return fd;
+    snprintf(path, sizeof path, "%s/tmp/%s", s->dir, temp);
+    int rc = write_object(fd, path, head, rec, &size, err);
+    if (close(fd) < 0 && rc == 0)
+        rc = akv_fail_errno(err, "%s: cannot close", path);
+    if (rc == 0)
+        rc = akv_object_link(s, temp, name, err);
+    unlinkat(s->tmp, temp, 0);
+    if (rc == 1 && bytes)
+        *bytes += size;
+    return rc;
+}
+
+enum found { ABSENT, SAME, OTHER };
+
+/* What stands under the page's name now; damaged objects have gone to quarantine. An enum found, or an error. */
+static int look(struct akv_store *s, const struct akv_head *head, const struct akv_page_rec *rec, struct akv_err *err)
+{
+    struct akv_page_rec there;
+    struct akv_err why = {0};
+    int rc =
+        akv_store_get(s, head, &rec->key, rec->has_parent ? &rec->parent : NULL, rec->index, rec->ids, rec->n_tokens, &there, &why);
+    if (rc == 1)
+        return memcmp(there.raw_sha, rec->raw_sha, sizeof there.raw_sha) ? OTHER : SAME;
+    if (rc == 0 && (!why.code || why.code == AKV_E_INPUT))
+        return ABSENT;
+    return akv_fail(err, why.code, "%s", why.msg);
+}
+
+static int put_locked(struct akv_store *s, const struct akv_head *head, const struct akv_page_rec *rec, bool computed,
+                      uint64_t *bytes, struct akv_err *err)
+{
+    struct akv_object_name name;
+    bool broken = false;
+    unsigned long index = rec->index;
+    int rc = akv_object_name(&name, &head->root, &rec->key, err);
+    if (rc == 0 && rec->has_parent && !akv_store_has(s, head, &rec->parent))
+        rc = akv_fail(err, AKV_E_NO, "%s: page %lu: its parent is not in the store", s->dir, index);
+    for (int i = 0; rc == 0 && i < ATTEMPTS; i++) {
+        rc = look(s, head, rec, err);
+        if (rc == SAME) {
+            akv_store_touch(s, head, &rec->key);
+            return 0;
+        }
+        if (rc == OTHER && !computed)
+            return akv_fail(err, AKV_E_INPUT,
+                            "%s: page %lu: exactness is broken: the store holds other KV bytes for these ids; refused", s->dir,
+                            index);
+        if (rc == OTHER) {
+            broken = true;
+            rc = akv_store_condemn(s, &head->root, &rec->key, rec->index,
+                                   "exactness was broken: computing the page gave other KV bytes", err);
+        }
+        if (rc >= 0)
+            rc = publish(s, &name, head, rec, bytes, err);
+    }
+    if (rc == 0)
+        rc = akv_fail(err, AKV_E_IO, AKV_OBJECT_FMT ": cannot be replaced", s->dir, name.s);
+    if (rc == 1 && broken)
+        rc = akv_fail(
+            err, AKV_E_INPUT,
+            "%s: page %lu: exactness was broken: the store held other KV bytes for these ids; they and what was built on them are "
+            "in quarantine, the page computed here is stored",
+            s->dir, index);
+    return rc;
+}
+
+int akv_store_put(struct akv_store *s, const struct akv_head *head, const struct akv_page_rec *rec, bool computed, uint64_t *bytes,
+                  struct akv_err *err)
+{
+    int rc = akv_store_batch_begin(s, err);
+    if (rc < 0)
+        return rc;
+    rc = put_locked(s, head, rec, computed, bytes, err);
+    akv_store_batch_end(s);
+    return rc;
+}
