@@ -185,11 +185,12 @@ static void put_engine_row(struct tool *t, uint32_t prompt, uint32_t gen, uint32
     const char *type = json_string_value(json_object_get(t->about, "name"));
     json_int_t size = json_integer_value(json_object_get(t->about, "tensor_bytes"));
     if (t->format != MD) {
-        put_json(t, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model_type", type ? type : "",
-                              "model_size", size, "n_threads", (json_int_t)threads, "n_prompt", (json_int_t)prompt, "n_gen",
-                              (json_int_t)gen, "n_depth", (json_int_t)depth, "avg_ns", avg_ns, "stddev_ns", stddev_ns, "avg_ts", avg_ts,
-                              "stddev_ts", stddev_ts, "gops", gops, "gbs", gbs, "int8_gops_limit", t->machine.int8_gops, "read_gbs_limit",
-                              t->machine.read_gbs, "share_of_limit", share));
+        put_json(t,
+                 json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model_type",
+                           type ? type : "", "model_size", size, "n_threads", (json_int_t)threads, "n_prompt", (json_int_t)prompt,
+                           "n_gen", (json_int_t)gen, "n_depth", (json_int_t)depth, "avg_ns", avg_ns, "stddev_ns", stddev_ns,
+                           "avg_ts", avg_ts, "stddev_ts", stddev_ts, "gops", gops, "gbs", gbs, "int8_gops_limit",
+                           t->machine.int8_gops, "read_gbs_limit", t->machine.read_gbs, "share_of_limit", share));
         return;
     }
     char test[64], line[256];
@@ -197,8 +198,8 @@ static void put_engine_row(struct tool *t, uint32_t prompt, uint32_t gen, uint32
     if (t->first)
         put(t, "| model | size MiB | threads | test | tokens/s | GOP/s | GB/s | of limit |\n|---|--:|--:|---|--:|--:|--:|--:|\n");
     t->first = false;
-    snprintf(line, sizeof line, "| %.60s | %.1f | %u | %s | %.2f ± %.2f | %.1f | %.2f | %.0f %% |\n", type ? type : "", (double)size / 1048576.0,
-             threads, test, avg_ts, stddev_ts, gops, gbs, share * 100);
+    snprintf(line, sizeof line, "| %.60s | %.1f | %u | %s | %.2f ± %.2f | %.1f | %.2f | %.0f %% |\n", type ? type : "",
+             (double)size / 1048576.0, threads, test, avg_ts, stddev_ts, gops, gbs, share * 100);
     put(t, line);
 }
 
@@ -213,7 +214,8 @@ static void put_machine(struct tool *t)
         return;
     }
     snprintf(line, sizeof line,
-             "\nLimits of one thread: int8 %.1f GOP/s (maddubs + madd + add), %.1f summed in int16; f32 fma %.1f GFLOP/s; read %.1f GB/s.\n"
+             "\nLimits of one thread: int8 %.1f GOP/s (maddubs + madd + add), %.1f summed in int16; f32 fma %.1f GFLOP/s; read "
+             "%.1f GB/s.\n"
              "Of limit: prefill against int8 x threads, decode against read.\n",
              m->int8_gops, m->int8_i16_gops, m->fma_gflops, m->read_gbs);
     put(t, line);
@@ -320,19 +322,20 @@ static void compare(const struct akv_request *r, const struct akv_reply *cold, c
                 i < cold->n ? (long long)cold->ids[i] : -1LL, i < warm->n ? (long long)warm->ids[i] : -1LL);
 }
 
-static void put_turn(struct tool *t, const struct akv_request *r, const struct akv_stats *cold, const struct akv_stats *warm, double cold_ms,
-                     double warm_ms)
+static void put_turn(struct tool *t, const struct akv_request *r, const struct akv_stats *cold, const struct akv_stats *warm,
+                     double cold_ms, double warm_ms)
 {
     char line[256];
     if (t->format != MD) {
         put_json(t, json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:b}", "turn", akv_request_id(r), "prompt_tokens",
                               (json_int_t)warm->prompt_tokens, "cached_tokens", (json_int_t)warm->cached_tokens, "prefilled_tokens",
-                              (json_int_t)warm->prefilled_tokens, "cold_ms", cold_ms, "warm_ms", warm_ms, "speedup", cold_ms / warm_ms,
-                              "void", cold->cached_tokens != 0));
+                              (json_int_t)warm->prefilled_tokens, "cold_ms", cold_ms, "warm_ms", warm_ms, "speedup",
+                              cold_ms / warm_ms, "void", cold->cached_tokens != 0));
         return;
     }
     if (t->first)
-        put(t, "| turn | prompt | cached | prefilled | first token cold ms | warm ms | speed-up |\n|---|--:|--:|--:|--:|--:|--:|\n");
+        put(t,
+            "| turn | prompt | cached | prefilled | first token cold ms | warm ms | speed-up |\n|---|--:|--:|--:|--:|--:|--:|\n");
     t->first = false;
     snprintf(line, sizeof line, "| %.60s | %u | %u | %u | %.0f | %.0f | %.1fx |%s\n", akv_request_id(r), warm->prompt_tokens,
              warm->cached_tokens, warm->prefilled_tokens, cold_ms, warm_ms, cold_ms / warm_ms,

@@ -176,14 +176,14 @@ static void print_json(struct tool *t, const struct akv_request *r, const struct
     json_t *tokens = json_array();
     for (size_t i = 0; i < reply->n; i++)
         json_array_append_new(tokens, json_integer((json_int_t)reply->ids[i]));
-    json_t *line = json_pack("{s:s, s:o, s:o, s:s, s:{s:I, s:I, s:I, s:{s:I}}, s:{s:f, s:f, s:f, s:f, s:f, s:f}}", "id", akv_request_id(r),
-                             "text", json_text(reply->text, reply->text_len), "tokens", tokens, "finish_reason", reply->finish_reason,
-                             "usage", "prompt_tokens", (json_int_t)st->prompt_tokens, "completion_tokens",
-                             (json_int_t)st->completion_tokens, "total_tokens", (json_int_t)st->prompt_tokens + st->completion_tokens,
-                             "prompt_tokens_details", "cached_tokens", (json_int_t)st->cached_tokens, "timings", "restore_ms",
-                             st->restore_ms, "prefill_ms", st->prefill_ms, "ttft_ms", st->ttft_ms, "decode_ms", st->decode_ms,
-                             "prefill_per_second", per_second(st->prefilled_tokens, st->prefill_ms), "decode_per_second",
-                             per_second(st->completion_tokens, st->decode_ms));
+    json_t *line =
+        json_pack("{s:s, s:o, s:o, s:s, s:{s:I, s:I, s:I, s:{s:I}}, s:{s:f, s:f, s:f, s:f, s:f, s:f}}", "id", akv_request_id(r),
+                  "text", json_text(reply->text, reply->text_len), "tokens", tokens, "finish_reason", reply->finish_reason, "usage",
+                  "prompt_tokens", (json_int_t)st->prompt_tokens, "completion_tokens", (json_int_t)st->completion_tokens,
+                  "total_tokens", (json_int_t)st->prompt_tokens + st->completion_tokens, "prompt_tokens_details", "cached_tokens",
+                  (json_int_t)st->cached_tokens, "timings", "restore_ms", st->restore_ms, "prefill_ms", st->prefill_ms, "ttft_ms",
+                  st->ttft_ms, "decode_ms", st->decode_ms, "prefill_per_second", per_second(st->prefilled_tokens, st->prefill_ms),
+                  "decode_per_second", per_second(st->completion_tokens, st->decode_ms));
     size_t n;
     const uint32_t *ids = akv_request_ids(r, &n);
     if (reply->logprobs)

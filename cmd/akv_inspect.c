@@ -94,8 +94,7 @@ static void print_fields(struct tool *t, const json_t *fields)
 {
     const char *tag;
     json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)fields, tag, value)
-        print(t, "    %-12s %s\n", tag, json_string_value(value));
+    json_object_foreach((json_t *)(uintptr_t)fields, tag, value) print(t, "    %-12s %s\n", tag, json_string_value(value));
 }
 
 /* The text of a page on one line, control bytes escaped. */
@@ -189,8 +188,9 @@ static void totals(struct tool *t, const char *name)
         print(t, "%s: ok: %lld pages, %lld tokens, %lld requests\n", name, (long long)t->pages, (long long)t->tokens,
               (long long)t->requests);
     else if (!t->json && !t->raw)
-        print(t, "%lld pages, %lld tokens, %lld requests, %lld sections, %lld -> %lld bytes\n", (long long)t->pages, (long long)t->tokens,
-              (long long)t->requests, (long long)t->sections, (long long)t->raw_bytes, (long long)t->coded_bytes);
+        print(t, "%lld pages, %lld tokens, %lld requests, %lld sections, %lld -> %lld bytes\n", (long long)t->pages,
+              (long long)t->tokens, (long long)t->requests, (long long)t->sections, (long long)t->raw_bytes,
+              (long long)t->coded_bytes);
 }
 
 static void inspect_stream(struct tool *t, struct akv_input *in, const char *name)
@@ -223,15 +223,18 @@ static void inspect_stream(struct tool *t, struct akv_input *in, const char *nam
 
 static void print_model(struct tool *t, const json_t *o)
 {
-    print(t, "%s: %s, architecture %s, %lld bytes\n", str(o, "path"), str(o, "name"), str(o, "architecture"), (long long)num(o, "file_bytes"));
+    print(t, "%s: %s, architecture %s, %lld bytes\n", str(o, "path"), str(o, "name"), str(o, "architecture"),
+          (long long)num(o, "file_bytes"));
     if (json_object_get(o, "layers"))
-        print(t, "  %lld layers, width %lld, ff %lld, %lld heads, %lld kv heads of %lld, context %lld, KV %lld bytes per token (f16)\n",
-              (long long)num(o, "layers"), (long long)num(o, "width"), (long long)num(o, "ff"), (long long)num(o, "heads"),
-              (long long)num(o, "kv_heads"), (long long)num(o, "k_dims"), (long long)num(o, "context"),
-              (long long)num(o, "kv_bytes_per_token"));
+        print(
+            t,
+            "  %lld layers, width %lld, ff %lld, %lld heads, %lld kv heads of %lld, context %lld, KV %lld bytes per token (f16)\n",
+            (long long)num(o, "layers"), (long long)num(o, "width"), (long long)num(o, "ff"), (long long)num(o, "heads"),
+            (long long)num(o, "kv_heads"), (long long)num(o, "k_dims"), (long long)num(o, "context"),
+            (long long)num(o, "kv_bytes_per_token"));
     const char *dtype;
     json_t *mix;
-    json_object_foreach (json_object_get(o, "tensors"), dtype, mix)
+    json_object_foreach(json_object_get(o, "tensors"), dtype, mix)
         print(t, "  %-8s %4lld tensors %12lld bytes\n", dtype, (long long)num(mix, "tensors"), (long long)num(mix, "bytes"));
     print(t, "  vocabulary %lld, tokenizer %.16s, chat template: %s\n", (long long)num(o, "vocabulary"), str(o, "tokenizer"),
           json_is_true(json_object_get(o, "chat_template")) ? "yes" : "no");

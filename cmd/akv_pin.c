@@ -98,8 +98,8 @@ static int told(void *ctx, const struct akv_pin *pin, struct akv_err *err)
 {
     (void)ctx;
     (void)err;
-    cmd_note("pinned %s: %llu tokens, %llu bytes, root %.16s", pin->name, (unsigned long long)pin->tokens, (unsigned long long)pin->bytes,
-             pin->root);
+    cmd_note("pinned %s: %llu tokens, %llu bytes, root %.16s", pin->name, (unsigned long long)pin->tokens,
+             (unsigned long long)pin->bytes, pin->root);
     return 0;
 }
 
@@ -115,8 +115,9 @@ static int list_one(void *ctx, const struct akv_pin *pin, struct akv_err *err)
     (void)err;
     char line[1024];
     if (t->json) {
-        json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s*}", "name", pin->name, "root", pin->root, "tip", pin->tip, "tokens",
-                              (json_int_t)pin->tokens, "bytes", (json_int_t)pin->bytes, "content", pin->content, "made_by", pin->made_by);
+        json_t *o =
+            json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s*}", "name", pin->name, "root", pin->root, "tip", pin->tip, "tokens",
+                      (json_int_t)pin->tokens, "bytes", (json_int_t)pin->bytes, "content", pin->content, "made_by", pin->made_by);
         char *dump = o ? json_dumps(o, JSON_COMPACT) : NULL;
         if (!dump)
             cmd_die(5, "out of memory");
@@ -126,8 +127,8 @@ static int list_one(void *ctx, const struct akv_pin *pin, struct akv_err *err)
         json_decref(o);
         return 0;
     }
-    int n = snprintf(line, sizeof line, "%-24s %8llu tokens %12llu bytes  root %.16s  %s\n", pin->name, (unsigned long long)pin->tokens,
-                     (unsigned long long)pin->bytes, pin->root, pin->made_by ? pin->made_by : "-");
+    int n = snprintf(line, sizeof line, "%-24s %8llu tokens %12llu bytes  root %.16s  %s\n", pin->name,
+                     (unsigned long long)pin->tokens, (unsigned long long)pin->bytes, pin->root, pin->made_by ? pin->made_by : "-");
     cmd_out_write(&t->out, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
     return 0;
 }

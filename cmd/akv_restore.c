@@ -5,9 +5,10 @@
 #include "cmd.h"
 
 static const char usage[] = "[options] [FILE ...]";
-static const char help[] = "For each token record write the pages that the store holds of its prompt, then the record, as an akv stream.\n"
-                           "What is not stored is a miss, not an error. The store's default here is ~/.cache/akv/store.\n\n"
-                           "      --require        fail (exit 1) unless every prompt is stored whole\n" CMD_RUN_HELP;
+static const char help[] =
+    "For each token record write the pages that the store holds of its prompt, then the record, as an akv stream.\n"
+    "What is not stored is a miss, not an error. The store's default here is ~/.cache/akv/store.\n\n"
+    "      --require        fail (exit 1) unless every prompt is stored whole\n" CMD_RUN_HELP;
 
 enum { OPT_REQUIRE = CMD_OPT_OWN };
 

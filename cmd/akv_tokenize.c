@@ -10,19 +10,18 @@
 #include "cmd.h"
 
 static const char usage[] = "[options] [FILE ...]";
-static const char help[] =
-    "Turn chat requests (JSON, one or many) into token records, one JSON line each.\n\n"
-    "      --raw            the input is plain text: one record of all of it\n"
-    "      --no-special     with --raw: read control tokens in the text as plain text\n"
-    "      --decode         the other way: token records to text\n"
-    "      --skip-control   with --decode: leave control tokens out\n"
-    "      --render         stop at the rendered text\n"
-    "      --json           with --render or --decode: {\"id\",\"text\"} lines\n"
-    "      --template FILE  use this chat template instead of the model's\n"
-    "      --template-name NAME  a named template of the model (tool_use, rag)\n"
-    "      --now TIME       the clock that templates may read: 2026-01-15T12:00:00Z\n"
-    "      --ignore-unknown pass over unknown top-level fields of a request\n"
-    "      --raw-messages   give messages to the template exactly as written\n" CMD_HELP;
+static const char help[] = "Turn chat requests (JSON, one or many) into token records, one JSON line each.\n\n"
+                           "      --raw            the input is plain text: one record of all of it\n"
+                           "      --no-special     with --raw: read control tokens in the text as plain text\n"
+                           "      --decode         the other way: token records to text\n"
+                           "      --skip-control   with --decode: leave control tokens out\n"
+                           "      --render         stop at the rendered text\n"
+                           "      --json           with --render or --decode: {\"id\",\"text\"} lines\n"
+                           "      --template FILE  use this chat template instead of the model's\n"
+                           "      --template-name NAME  a named template of the model (tool_use, rag)\n"
+                           "      --now TIME       the clock that templates may read: 2026-01-15T12:00:00Z\n"
+                           "      --ignore-unknown pass over unknown top-level fields of a request\n"
+                           "      --raw-messages   give messages to the template exactly as written\n" CMD_HELP;
 
 enum mode { CHAT, RAW, DECODE, RENDER };
 
@@ -128,7 +127,8 @@ static int64_t parse_time(const char *text)
 {
     struct tm tm = {0};
     int n = 0;
-    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &n) != 6 ||
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &n) !=
+            6 ||
         text[n] || n != 20)
         cmd_die(2, "--now: %.40s: must look like 2026-01-15T12:00:00Z", text);
     struct tm given = tm;

@@ -8,8 +8,8 @@
 
 /* ---- cmd.c: messages, exit status, signals ---- */
 
-extern const char *cmd_name;          /* "akv-gen" */
-extern volatile int cmd_cancel;       /* set by SIGINT and SIGTERM once cmd_catch_signals() was called */
+extern const char *cmd_name;    /* "akv-gen" */
+extern volatile int cmd_cancel; /* set by SIGINT and SIGTERM once cmd_catch_signals() was called */
 extern int cmd_quiet, cmd_verbose;
 
 /* "akv-gen: text" on stderr, then exit with this status; temporaries are removed first. */
@@ -41,27 +41,33 @@ struct cmd_opts {
 enum { CMD_OPT_STATS = 0x1000, CMD_OPT_KV, CMD_OPT_SAVE, CMD_OPT_NO_STORE, CMD_OPT_OWN };
 
 #define CMD_SHORT "hVqvm:o:"
-#define CMD_LONG                                                                                                                           \
-    {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {"quiet", no_argument, NULL, 'q'},                              \
-        {"verbose", no_argument, NULL, 'v'}, {"model", required_argument, NULL, 'm'}, {"output", required_argument, NULL, 'o'}
+#define CMD_LONG                                                                                                                   \
+    {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {"quiet", no_argument, NULL, 'q'},                      \
+        {"verbose", no_argument, NULL, 'v'}, {"model", required_argument, NULL, 'm'},                                              \
+    {                                                                                                                              \
+        "output", required_argument, NULL, 'o'                                                                                     \
+    }
 /* of the tools that open a session */
 #define CMD_RUN_SHORT CMD_SHORT "c:s:@:"
-#define CMD_RUN_LONG                                                                                                                       \
-    CMD_LONG, {"ctx", required_argument, NULL, 'c'}, {"store", required_argument, NULL, 's'}, {"threads", required_argument, NULL, '@'},   \
-        {"stats", optional_argument, NULL, CMD_OPT_STATS}, {"kv", required_argument, NULL, CMD_OPT_KV}
+#define CMD_RUN_LONG                                                                                                               \
+    CMD_LONG, {"ctx", required_argument, NULL, 'c'}, {"store", required_argument, NULL, 's'},                                      \
+        {"threads", required_argument, NULL, '@'}, {"stats", optional_argument, NULL, CMD_OPT_STATS},                              \
+    {                                                                                                                              \
+        "kv", required_argument, NULL, CMD_OPT_KV                                                                                  \
+    }
 
-#define CMD_HELP                                                                                                                           \
-    "  -m, --model FILE     the model, a GGUF file (default: $AKV_MODEL)\n"                                                                \
-    "  -o, --output FILE    write there, replaced as a whole at the end (default: standard output)\n"                                      \
-    "  -q, --quiet          no warnings and no progress\n"                                                                                 \
-    "  -v, --verbose        more words\n"                                                                                                  \
-    "  -h, --help           this text\n"                                                                                                   \
+#define CMD_HELP                                                                                                                   \
+    "  -m, --model FILE     the model, a GGUF file (default: $AKV_MODEL)\n"                                                        \
+    "  -o, --output FILE    write there, replaced as a whole at the end (default: standard output)\n"                              \
+    "  -q, --quiet          no warnings and no progress\n"                                                                         \
+    "  -v, --verbose        more words\n"                                                                                          \
+    "  -h, --help           this text\n"                                                                                           \
     "  -V, --version        the version\n"
-#define CMD_RUN_HELP                                                                                                                       \
-    "  -c, --ctx N          tokens of context (default: the model's)\n"                                                                    \
-    "      --kv TYPE        f16 or f32 KV (default: f16; each has its own keys)\n"                                                         \
-    "  -s, --store DIR      the store (default: $AKV_STORE)\n"                                                                             \
-    "  -@, --threads N      compute threads (default: all cores)\n"                                                                        \
+#define CMD_RUN_HELP                                                                                                               \
+    "  -c, --ctx N          tokens of context (default: the model's)\n"                                                            \
+    "      --kv TYPE        f16 or f32 KV (default: f16; each has its own keys)\n"                                                 \
+    "  -s, --store DIR      the store (default: $AKV_STORE)\n"                                                                     \
+    "  -@, --threads N      compute threads (default: all cores)\n"                                                                \
     "      --stats[=FILE]   one JSON line a request on standard error, or appended to FILE\n" CMD_HELP
 
 /* getopt_long(), dying with one line and status 2 where that would print. */

@@ -12,13 +12,13 @@ void cmd_stats(const struct cmd_opts *o, const char *id, const struct akv_stats 
 {
     if (!o->stats)
         return;
-    json_t *line = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "id", id, "hit", st->hit, "source", st->source, "prompt_tokens",
-                             (json_int_t)st->prompt_tokens, "cached_tokens", (json_int_t)st->cached_tokens, "prefilled_tokens",
-                             (json_int_t)st->prefilled_tokens, "missing_tokens", (json_int_t)st->missing_tokens, "completion_tokens",
-                             (json_int_t)st->completion_tokens);
+    json_t *line = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "id", id, "hit", st->hit, "source", st->source,
+                             "prompt_tokens", (json_int_t)st->prompt_tokens, "cached_tokens", (json_int_t)st->cached_tokens,
+                             "prefilled_tokens", (json_int_t)st->prefilled_tokens, "missing_tokens", (json_int_t)st->missing_tokens,
+                             "completion_tokens", (json_int_t)st->completion_tokens);
     json_t *more = json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:s}", "restore_ms", st->restore_ms, "prefill_ms", st->prefill_ms,
-                             "ttft_ms", st->ttft_ms, "decode_ms", st->decode_ms, "bytes_read", (json_int_t)st->bytes_read, "bytes_written",
-                             (json_int_t)st->bytes_written, "pages", (json_int_t)st->pages, "miss", st->miss);
+                             "ttft_ms", st->ttft_ms, "decode_ms", st->decode_ms, "bytes_read", (json_int_t)st->bytes_read,
+                             "bytes_written", (json_int_t)st->bytes_written, "pages", (json_int_t)st->pages, "miss", st->miss);
     if (!line || !more || json_object_update(line, more))
         cmd_die(5, "out of memory");
     json_decref(more);

@@ -49,19 +49,51 @@ AKV_INLINE void pack8(enum akv_dtype t, __m256 panel[8], const uint8_t *const ro
     }
 }
 
+AKV_INLINE __m256 pack1(enum akv_dtype t, const uint8_t *const row[ROWS], size_t off)
+{
+    float column[ROWS];
+    for (size_t r = 0; r < ROWS; r++)
+        column[r] = load1(t, row[r] + off);
+    return _mm256_loadu_ps(column);
+}
+
 AKV_INLINE void pack(enum akv_dtype t, __m256 *panel, size_t k, const uint8_t *const row[ROWS])
 {
     const size_t bytes = t == AKV_F32 ? 4 : 2;
     size_t i = 0;
     for (; i + 8 <= k; i += 8) {
+        akv_prefetch(row[0], i * ROWS * bytes, 8 * ROWS * bytes);
         pack8(t, panel + i, row, i * bytes);
     }
-    for (; i < k; i++) {
-        float column[ROWS];
-        for (size_t r = 0; r < ROWS; r++)
-            column[r] = load1(t, row[r] + i * bytes);
-        panel[i] = _mm256_loadu_ps(column);
+    for (; i < k; i++)
+        panel[i] = pack1(t, row, i * bytes);
+}
+
+AKV_INLINE void put(float *y, __m256 out, size_t n_out)
+{
+    if (n_out == ROWS)
+        _mm256_storeu_ps(y, out);
+    else
+        memcpy(y, &out, n_out * sizeof *y);
+}
+
+/* One activation row meets the columns as they are packed, at the speed of memory. */
+AKV_INLINE void stream(enum akv_dtype t, const uint8_t *const row[ROWS], const float *x, size_t k, float *y, size_t n_out)
+{
+    const size_t bytes = t == AKV_F32 ? 4 : 2;
+    __m256 acc = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 8 <= k; i += 8) {
+        __m256 columns[8];
+        akv_prefetch(row[0], i * ROWS * bytes, 8 * ROWS * bytes);
+        pack8(t, columns, row, i * bytes);
+#pragma GCC unroll 8
+        for (size_t j = 0; j < 8; j++)
+            acc = _mm256_fmadd_ps(columns[j], _mm256_broadcast_ss(x + i + j), acc);
     }
+    for (; i < k; i++)
+        acc = _mm256_fmadd_ps(pack1(t, row, i * bytes), _mm256_broadcast_ss(x + i), acc);
+    put(y, acc, n_out);
 }
 
 /* n activation rows times the panel; the first n_out lanes go to y. */
@@ -77,12 +109,8 @@ AKV_INLINE void multiply(int n, const __m256 *panel, const float *x, size_t k, f
             acc[r] = _mm256_fmadd_ps(panel[i], _mm256_broadcast_ss(x + (size_t)r * k + i), acc[r]);
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < n; r++) {
-        if (n_out == ROWS)
-            _mm256_storeu_ps(y + (size_t)r * y_stride, acc[r]);
-        else
-            memcpy(y + (size_t)r * y_stride, &acc[r], n_out * sizeof *y);
-    }
+    for (int r = 0; r < n; r++)
+        put(y + (size_t)r * y_stride, acc[r], n_out);
 }
 
 static void multiply_rows(const __m256 *panel, const struct akv_act *act, float *y, size_t y_stride, size_t n_out)
@@ -99,20 +127,28 @@ static void multiply_rows(const __m256 *panel, const struct akv_act *act, float 
         multiply(1, panel, act->x + r * k, k, y + r * y_stride, y_stride, n_out);
 }
 
-void akv_avx2_mulf(const struct akv_mul *m)
+AKV_INLINE void mul(enum akv_dtype t, const struct akv_mul *m)
 {
-    __m256 *panel = m->scratch;
     for (size_t o = m->from; o < m->to; o += ROWS) {
         const size_t n_out = m->to - o < ROWS ? m->to - o : ROWS;
         const uint8_t *row[ROWS];
         for (size_t i = 0; i < ROWS; i++)
             row[i] = m->w + (o + (i < n_out ? i : n_out - 1)) * m->row_bytes;
-        if (m->dtype == AKV_F32)
-            pack(AKV_F32, panel, m->act->k, row);
-        else
-            pack(AKV_F16, panel, m->act->k, row);
-        multiply_rows(panel, m->act, m->y + o, m->y_stride, n_out);
+        if (m->act->n_rows == 1) {
+            stream(t, row, m->act->x, m->act->k, m->y + o, n_out);
+        } else {
+            pack(t, m->scratch, m->act->k, row);
+            multiply_rows(m->scratch, m->act, m->y + o, m->y_stride, n_out);
+        }
     }
+}
+
+void akv_avx2_mulf(const struct akv_mul *m)
+{
+    if (m->dtype == AKV_F32)
+        mul(AKV_F32, m);
+    else
+        mul(AKV_F16, m);
 }
 
 size_t akv_avx2_mulf_scratch_bytes(size_t k)

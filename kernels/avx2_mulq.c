@@ -8,9 +8,8 @@
  */
 #include "kernels/avx2_panel.h"
 
-#define GROUP 4u     /* activation rows that share a panel's loads */
-#define TILE 64u     /* activation rows that share a panel's packing */
-#define AHEAD 16384u /* bytes of weights asked for before they are read */
+#define GROUP 4u /* activation rows that share a panel's loads */
+#define TILE 64u /* activation rows that share a panel's packing */
 #define ROWS AKV_PANEL_ROWS
 
 /* Of one block of GROUP activation rows: d, and the term of sum q: Q4_1: d * sum as f32; Q4_0: 8 * sum as the bits of an int32. */
@@ -82,19 +81,10 @@ AKV_INLINE size_t block_bytes(enum akv_dtype t)
     return t == AKV_Q4_1 ? 20 : t == AKV_Q4_0 ? 18 : 34;
 }
 
-/* A prefetch may name any address: past the matrix it names the next one, or nothing. */
-AKV_INLINE void prefetch(enum akv_dtype t, const struct pass *p, size_t block)
-{
-    const size_t bytes = ROWS * block_bytes(t);
-    const uintptr_t w = (uintptr_t) p->row[0] + block * bytes + AHEAD;
-    for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const void *) (w + i));
-}
-
 AKV_INLINE void pack(enum akv_dtype t, const struct pass *p)
 {
     for (size_t b = 0; b < p->n_blocks; b++) {
-        prefetch(t, p, b);
+        akv_prefetch(p->row[0], b * ROWS * block_bytes(t), ROWS * block_bytes(t));
         akv_panel_pack(t, p->panel + b, p->row, b * block_bytes(t));
     }
 }
@@ -111,7 +101,7 @@ AKV_INLINE void chains(enum akv_dtype t, int n, bool packed, const struct pass *
             step(t, n, acc, p->panel + b, p->act + b, p->q + b * AKV_QBLOCK, k);
         } else {
             struct akv_panel panel;
-            prefetch(t, p, b);
+            akv_prefetch(p->row[0], b * ROWS * block_bytes(t), ROWS * block_bytes(t));
             akv_panel_pack(t, &panel, p->row, b * block_bytes(t));
             step(t, n, acc, &panel, p->act + b, p->q + b * AKV_QBLOCK, k);
         }

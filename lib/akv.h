@@ -49,7 +49,7 @@ struct akv_model;
 #define AKV_MODEL_VOCAB_ONLY 1u /* only the tokenizer.* keys: any architecture, tensors not needed */
 
 AKV_API int akv_model_open(struct akv_model **out, const char *path, unsigned flags, struct akv_err *err);
-AKV_API void akv_model_close(struct akv_model *m);             /* NULL-safe */
+AKV_API void akv_model_close(struct akv_model *m);              /* NULL-safe */
 AKV_API const char *akv_model_notes(const struct akv_model *m); /* oddities worth a warning, newline-separated, or NULL */
 
 /* ---- input: chat requests, token records or a stream, told apart by the first bytes ---- */
@@ -86,16 +86,16 @@ struct akv_chat_opts {
  * The next request of `in`. 1: *out is a request (free with akv_request_free), 0: the end, negative: this one is bad; after
  * AKV_E_INPUT and AKV_E_INCOMPAT the next call goes on with the one after it. notes: warnings, newline-separated, NULL if none.
  */
-AKV_API int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const struct akv_model *m, const struct akv_chat_opts *opts,
-                                  char **notes, struct akv_err *err);
+AKV_API int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const struct akv_model *m,
+                                  const struct akv_chat_opts *opts, char **notes, struct akv_err *err);
 /* A token record; its `tok` and ids are checked against m unless m is NULL. */
 AKV_API int akv_request_read(struct akv_request **out, struct akv_input *in, const struct akv_model *m, struct akv_err *err);
 /* All of `in` as plain text. special: recognise control tokens in it. */
-AKV_API int akv_request_from_text(struct akv_request **out, struct akv_input *in, const struct akv_model *m, bool special, bool add_special,
-                                  char **notes, struct akv_err *err);
+AKV_API int akv_request_from_text(struct akv_request **out, struct akv_input *in, const struct akv_model *m, bool special,
+                                  bool add_special, char **notes, struct akv_err *err);
 /* Render the next chat request to text; id receives its id. m may be NULL when a template is given. */
-AKV_API int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, const struct akv_model *m, const struct akv_chat_opts *opts,
-                          char **notes, struct akv_err *err);
+AKV_API int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, const struct akv_model *m,
+                          const struct akv_chat_opts *opts, char **notes, struct akv_err *err);
 AKV_API void akv_request_free(struct akv_request *r);
 
 AKV_API const char *akv_request_id(const struct akv_request *r);
@@ -111,7 +111,8 @@ AKV_API int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n,
  * The prefixes that `what` names, an anchor, "last" or "all", each as a request of its own: id "NAME:key", max_tokens 0.
  * *out: *n requests, malloc'd, each to be freed. AKV_E_NO: the record has no such anchor.
  */
-AKV_API int akv_request_prefixes(struct akv_request ***out, size_t *n, const struct akv_request *r, const char *what, struct akv_err *err);
+AKV_API int akv_request_prefixes(struct akv_request ***out, size_t *n, const struct akv_request *r, const char *what,
+                                 struct akv_err *err);
 /* Add an anchor "at-N" at position at (1 .. length); AKV_E_USAGE when it is not in there. Nothing to do when it exists. */
 AKV_API int akv_request_add_anchor(struct akv_request *r, uint32_t at, struct akv_err *err);
 /* Add the field `keys`: the (unrooted) page keys of the whole prompt, hex. */
@@ -135,19 +136,19 @@ struct akv_session;
 enum akv_kv_dtype { AKV_KV_F16, AKV_KV_F32 };
 
 struct akv_session_opts {
-    uint32_t n_ctx;         /* 0: the model's */
-    unsigned n_threads;     /* 0: 1 */
+    uint32_t n_ctx;     /* 0: the model's */
+    unsigned n_threads; /* 0: 1 */
     enum akv_kv_dtype kv;
-    const char *cpu;        /* kernel table: NULL the best here, "scalar", "avx2" */
-    const char *cache_dir;  /* where weights digests are kept; NULL: no cache */
-    const void *salt;       /* NULL: none; else at least 16 bytes */
+    const char *cpu;       /* kernel table: NULL the best here, "scalar", "avx2" */
+    const char *cache_dir; /* where weights digests are kept; NULL: no cache */
+    const void *salt;      /* NULL: none; else at least 16 bytes */
     size_t salt_bytes;
-    const char *store_dir;  /* NULL: no store */
-    bool save;              /* publish computed pages to the store */
-    bool no_reuse;          /* compute everything, look nothing up (a cold run) */
-    const volatile int *cancel;                                          /* non-zero: stop soon with AKV_E_CANCEL; may be NULL */
+    const char *store_dir;      /* NULL: no store */
+    bool save;                  /* publish computed pages to the store */
+    bool no_reuse;              /* compute everything, look nothing up (a cold run) */
+    const volatile int *cancel; /* non-zero: stop soon with AKV_E_CANCEL; may be NULL */
     void (*progress)(void *ctx, const char *what, uint32_t done, uint32_t total); /* tokens; may be NULL */
-    void (*note)(void *ctx, const char *msg);                            /* words that are no error: a damaged page, a missing store */
+    void (*note)(void *ctx, const char *msg); /* words that are no error: a damaged page, a missing store */
     void *ctx;
 };
 
@@ -162,7 +163,8 @@ struct akv_stats {
     char miss[256];                     /* why, when not full; "" otherwise */
 };
 
-AKV_API int akv_session_open(struct akv_session **out, const struct akv_model *m, const struct akv_session_opts *opts, struct akv_err *err);
+AKV_API int akv_session_open(struct akv_session **out, const struct akv_model *m, const struct akv_session_opts *opts,
+                             struct akv_err *err);
 AKV_API void akv_session_close(struct akv_session *s); /* before the model; NULL-safe */
 
 /* Write a stream to fd: pages of every request as they are computed or restored, then the request. Finish with akv_session_finish(). */
@@ -182,7 +184,8 @@ AKV_API bool akv_session_can_go_on(const struct akv_session *s);
 /* Restore or compute all of the prompt's KV, publish and write what is asked for. */
 AKV_API int akv_session_prefill(struct akv_session *s, const struct akv_request *r, struct akv_stats *st, struct akv_err *err);
 /* Emit what the store has of the prompt, then the request; nothing is computed. require: AKV_E_NO unless all of it is there. */
-AKV_API int akv_session_restore(struct akv_session *s, const struct akv_request *r, bool require, struct akv_stats *st, struct akv_err *err);
+AKV_API int akv_session_restore(struct akv_session *s, const struct akv_request *r, bool require, struct akv_stats *st,
+                                struct akv_err *err);
 
 struct akv_logprob {
     uint32_t id;
@@ -209,9 +212,9 @@ struct akv_reply {
     size_t n;
     char *text; /* the reply's bytes, the echoed prompt not included; may be invalid UTF-8 at a cut */
     size_t text_len;
-    const char *finish_reason; /* "stop", "length" (max_tokens), "context" (no room left) */
-    double *logprobs;          /* [n] when asked for */
-    struct akv_logprob *top;   /* [n][n_top] */
+    const char *finish_reason;      /* "stop", "length" (max_tokens), "context" (no room left) */
+    double *logprobs;               /* [n] when asked for */
+    struct akv_logprob *top;        /* [n][n_top] */
     struct akv_logprob *prompt_top; /* [prompt][n_top]: the distribution after prompt token i */
     double *prompt_logprobs;        /* [prompt]: log-probability of prompt token i+1 there; the last is 0 */
     size_t n_prompt, n_top;
@@ -219,8 +222,8 @@ struct akv_reply {
 AKV_API void akv_reply_release(struct akv_reply *reply);
 
 /* Prefill, then generate. A failed save is reported through *save_err (may be NULL) and leaves the reply whole. */
-AKV_API int akv_session_generate(struct akv_session *s, const struct akv_request *r, const struct akv_gen_opts *o, struct akv_reply *reply,
-                                 struct akv_stats *st, struct akv_err *save_err, struct akv_err *err);
+AKV_API int akv_session_generate(struct akv_session *s, const struct akv_request *r, const struct akv_gen_opts *o,
+                                 struct akv_reply *reply, struct akv_stats *st, struct akv_err *save_err, struct akv_err *err);
 
 /* ---- stores and pins ---- */
 
@@ -249,14 +252,15 @@ typedef int akv_pin_fn(void *ctx, const struct akv_pin *pin, struct akv_err *err
  * Publish the pages of a stream and pin its tip as name; fn (may be NULL) is told of each pin made. Several tips: AKV_E_USAGE naming them,
  * unless all: then NAME-1, NAME-2 ... in order. Lint findings of the stream's requests go to note. The stream's pages are trusted.
  */
-AKV_API int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, bool all, const char *made_by, akv_pin_fn *fn,
-                           void (*note)(void *ctx, const char *msg), void *ctx, struct akv_err *err);
+AKV_API int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, bool all, const char *made_by,
+                           akv_pin_fn *fn, void (*note)(void *ctx, const char *msg), void *ctx, struct akv_err *err);
 AKV_API int akv_pin_list(struct akv_store *s, akv_pin_fn *fn, void *ctx, struct akv_err *err); /* by name, then root */
 /* root: hex (a prefix will do) or NULL. AKV_E_NO: no such pin; AKV_E_USAGE: under several roots. */
 AKV_API int akv_pin_remove(struct akv_store *s, const char *name, const char *root, struct akv_err *err);
 AKV_API int akv_pin_rename(struct akv_store *s, const char *from, const char *to, const char *root, struct akv_err *err);
 /* Write the pinned chain as a stream without requests. */
-AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *root, int fd, const char *fd_name, struct akv_err *err);
+AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *root, int fd, const char *fd_name,
+                           struct akv_err *err);
 
 /* ---- inspection ---- */
 
@@ -267,7 +271,8 @@ AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *ro
  * The next record of a stream described as one line of JSON (malloc'd): {"record","offset","type",...}; see akv-inspect(1). 1, 0 at the end.
  * body (may be NULL) receives the raw KV bytes of a page, malloc'd (NULL for other records).
  */
-AKV_API int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t **body, size_t *body_bytes, struct akv_err *err);
+AKV_API int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t **body, size_t *body_bytes,
+                             struct akv_err *err);
 /* A model file described as one line of JSON. with_root: also its weights digest and root (hashes the weights). */
 AKV_API int akv_inspect_model(const struct akv_model *m, const char *path, char **json, struct akv_err *err);
 /* The root of a session's pages and its ingredients: {"root","fields":{...}}. */

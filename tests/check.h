@@ -39,10 +39,10 @@ static inline const char *demo_model(void)
 }
 
 /* Fail with the error's text when rc is negative. */
-#define assert_ok(rc, err)                                                                                                                 \
-    do {                                                                                                                                   \
-        if ((rc) < 0)                                                                                                                      \
-            fail_msg("%s", (err)->msg);                                                                                                    \
+#define assert_ok(rc, err)                                                                                                         \
+    do {                                                                                                                           \
+        if ((rc) < 0)                                                                                                              \
+            fail_msg("%s", (err)->msg);                                                                                            \
     } while (0)
 
 #endif

@@ -56,7 +56,7 @@ int akv_fail_errno(struct akv_err *err, const char *fmt, ...)
     va_end(ap);
     char why[128];
     const char *reason = strerror_r(saved, why, sizeof why); /* the GNU form: may ignore the buffer */
-    return akv_fail(err, AKV_E_IO, "%s: %s", text, reason);
+    return akv_fail(err, AKV_E_IO, "%.900s: %s", text, reason);
 }
 
 void akv_err_prefix(struct akv_err *err, const char *fmt, ...)

@@ -126,7 +126,7 @@ void akv_in_skip(struct akv_in *in, size_t n)
 int akv_map_open(struct akv_map *m, const char *path, struct akv_err *err)
 {
     *m = (struct akv_map){.fd = -1};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is refused, not waited on */
     if (fd < 0)
         return akv_fail_errno(err, "%s: cannot open", path);
     struct stat st;

@@ -1,6 +1,7 @@
 #include "base/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <xmmintrin.h>
@@ -17,14 +18,18 @@ struct akv_pool {
     unsigned n_started;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    atomic_uint batch; /* counts akv_pool_run() calls; a worker waits for it to change */
     atomic_bool quit;
     atomic_uint n_sleeping;
+    /*
+     * The batch's number in the high half, its tasks not yet claimed in the low half. A task is claimed by counting down with both
+     * halves compared, so a worker that comes late finds nothing of a batch that is over; fn, ctx and n_tasks are read only after a
+     * claim, and a batch is not over before its claimed tasks are done.
+     */
+    _Alignas(64) atomic_ullong state;
+    _Alignas(64) atomic_size_t n_done;
     void (*fn)(void *, size_t, unsigned);
     void *ctx;
     size_t n_tasks;
-    _Alignas(64) atomic_size_t next;
-    _Alignas(64) atomic_uint n_running; /* workers that have not finished this batch */
 };
 
 struct worker {
@@ -43,31 +48,40 @@ void akv_fenv_leave(const struct akv_fenv *saved)
     _mm_setcsr(saved->mxcsr);
 }
 
-static void work(struct akv_pool *p, unsigned thread)
+static unsigned batch_of(unsigned long long state)
 {
+    return (unsigned)(state >> 32);
+}
+
+/* Run tasks of the current batch until none is left; returns its number. */
+static unsigned work(struct akv_pool *p, unsigned thread)
+{
+    unsigned long long state = atomic_load_explicit(&p->state, memory_order_acquire);
     for (;;) {
-        size_t task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
-        if (task >= p->n_tasks)
-            return;
-        p->fn(p->ctx, task, thread);
+        uint32_t left = (uint32_t)state;
+        if (!left)
+            return batch_of(state);
+        if (!atomic_compare_exchange_weak_explicit(&p->state, &state, state - 1, memory_order_acq_rel, memory_order_acquire))
+            continue;
+        p->fn(p->ctx, p->n_tasks - left, thread);
+        atomic_fetch_add_explicit(&p->n_done, 1, memory_order_release);
+        state = atomic_load_explicit(&p->state, memory_order_acquire);
     }
 }
 
-static unsigned wait_for_batch(struct akv_pool *p, unsigned seen)
+static void wait_for_batch(struct akv_pool *p, unsigned seen)
 {
     for (unsigned i = 0; i < SPINS; i++) {
-        unsigned now = atomic_load_explicit(&p->batch, memory_order_acquire);
-        if (now != seen)
-            return now;
+        if (batch_of(atomic_load_explicit(&p->state, memory_order_acquire)) != seen)
+            return;
         _mm_pause();
     }
     pthread_mutex_lock(&p->lock);
     atomic_fetch_add(&p->n_sleeping, 1);
-    while (atomic_load(&p->batch) == seen)
+    while (batch_of(atomic_load(&p->state)) == seen)
         pthread_cond_wait(&p->wake, &p->lock);
     atomic_fetch_sub(&p->n_sleeping, 1);
     pthread_mutex_unlock(&p->lock);
-    return atomic_load(&p->batch);
 }
 
 static void *worker_main(void *arg)
@@ -76,19 +90,18 @@ static void *worker_main(void *arg)
     free(arg);
     struct akv_fenv saved;
     akv_fenv_enter(&saved);
-    unsigned seen = 0;
-    for (;;) {
-        seen = wait_for_batch(w.pool, seen);
+    for (unsigned seen = 0;;) {
+        wait_for_batch(w.pool, seen);
         if (atomic_load(&w.pool->quit))
             return NULL;
-        work(w.pool, w.thread);
-        atomic_fetch_sub_explicit(&w.pool->n_running, 1, memory_order_release);
+        seen = work(w.pool, w.thread);
     }
 }
 
-static void start_batch(struct akv_pool *p)
+static void start_batch(struct akv_pool *p, size_t n_tasks)
 {
-    atomic_fetch_add(&p->batch, 1);
+    unsigned batch = batch_of(atomic_load(&p->state)) + 1;
+    atomic_store(&p->state, (unsigned long long)batch << 32 | n_tasks);
     if (atomic_load(&p->n_sleeping)) {
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->wake);
@@ -133,7 +146,7 @@ void akv_pool_close(struct akv_pool *p)
     if (!p)
         return;
     atomic_store(&p->quit, true);
-    start_batch(p);
+    start_batch(p, 0);
     for (unsigned i = 0; i < p->n_started; i++)
         pthread_join(p->threads[i], NULL);
     pthread_mutex_destroy(&p->lock);
@@ -147,24 +160,32 @@ unsigned akv_pool_threads(const struct akv_pool *p)
     return p->n_threads;
 }
 
+/* The last tasks run elsewhere: a short wait, unless their thread was put off the processor, which it then needs. */
+static void wait_for_tasks(struct akv_pool *p)
+{
+    for (unsigned i = 0; atomic_load_explicit(&p->n_done, memory_order_acquire) < p->n_tasks; i++) {
+        if (i < SPINS)
+            _mm_pause();
+        else
+            sched_yield();
+    }
+}
+
 void akv_pool_run(struct akv_pool *p, void (*fn)(void *ctx, size_t task, unsigned thread), void *ctx, size_t n_tasks)
 {
-    if (!n_tasks)
-        return;
     struct akv_fenv saved;
     akv_fenv_enter(&saved);
-    p->fn = fn;
-    p->ctx = ctx;
-    p->n_tasks = n_tasks;
-    atomic_store(&p->next, 0);
     if (n_tasks > 1 && p->n_started) {
-        atomic_store(&p->n_running, p->n_started);
-        start_batch(p);
+        p->fn = fn;
+        p->ctx = ctx;
+        p->n_tasks = n_tasks;
+        atomic_store(&p->n_done, 0);
+        start_batch(p, n_tasks);
         work(p, 0);
-        while (atomic_load_explicit(&p->n_running, memory_order_acquire))
-            _mm_pause();
+        wait_for_tasks(p);
     } else {
-        work(p, 0);
+        for (size_t task = 0; task < n_tasks; task++)
+            fn(ctx, task, 0);
     }
     akv_fenv_leave(&saved);
 }

@@ -15,7 +15,7 @@ int akv_pool_open(struct akv_pool **out, unsigned n_threads, struct akv_err *err
 void akv_pool_close(struct akv_pool *p);                                           /* NULL-safe */
 unsigned akv_pool_threads(const struct akv_pool *p);
 
-/* Call fn(ctx, task, thread) for task 0..n_tasks-1, thread in 0..n_threads-1; returns when all are done. Not re-entrant. */
+/* Call fn(ctx, task, thread) for task 0..n_tasks-1, thread in 0..n_threads-1; returns when all are done. n_tasks < 2^32. Not re-entrant. */
 void akv_pool_run(struct akv_pool *p, void (*fn)(void *ctx, size_t task, unsigned thread), void *ctx, size_t n_tasks);
 
 /* Save the caller's float environment and set the standard one / put it back. */

@@ -650,9 +650,11 @@ static struct akv_jnode *logic(struct akv_jparser *p, bool is_or)
 
 struct akv_jnode *akv_jparse_expr(struct akv_jparser *p)
 {
+    uint32_t nest = p->nest;
     akv_jnest(p);
     struct akv_jnode *node = logic(p, true);
     while (akv_jtake_word(p, "if")) {
+        akv_jnest(p); /* `a if b if c` nests to the left */
         struct akv_jnode *c = akv_jnode_new(p, AKV_JN_COND);
         c->a = logic(p, true);
         c->b = node;
@@ -660,7 +662,7 @@ struct akv_jnode *akv_jparse_expr(struct akv_jparser *p)
             c->c = akv_jparse_expr(p);
         node = c;
     }
-    p->nest--;
+    p->nest = nest;
     return node;
 }
 

@@ -313,12 +313,12 @@ static size_t next_tag(const struct lexer *x)
     return x->n;
 }
 
-void akv_jlex(struct akv_jtoks *out, struct akv_jarena *a, const char *text, size_t len)
+void akv_jlex(struct akv_jtoks *out, struct akv_jarena *a, struct akv_jarena *scratch, const char *text, size_t len)
 {
     char *s = akv_jalloc(a, len + 1);
     size_t n = normalise(s, text, len);
     s[n] = '\0'; /* so that looking one byte ahead is always allowed */
-    struct lexer x = {.arena = a, .out = out, .s = s, .n = n, .line = 1, .line_start = true};
+    struct lexer x = {.arena = scratch, .out = out, .s = s, .n = n, .line = 1, .line_start = true};
     *out = (struct akv_jtoks){.text = s};
     while (x.at < x.n) {
         size_t tag = next_tag(&x);

@@ -36,8 +36,8 @@ struct akv_jtoks {
     size_t n, cap;
 };
 
-/* Cut a whole template (valid UTF-8) into tokens, white space control applied. The last one is AKV_JT_EOF. */
-void akv_jlex(struct akv_jtoks *out, struct akv_jarena *a, const char *text, size_t len);
+/* Cut a whole template (valid UTF-8) into tokens (in scratch), white space control applied. The last one is AKV_JT_EOF. */
+void akv_jlex(struct akv_jtoks *out, struct akv_jarena *a, struct akv_jarena *scratch, const char *text, size_t len);
 
 /* ---- the tree ---- */
 
@@ -90,6 +90,11 @@ enum akv_jnode_type {
 #define AKV_JUSES_VARARGS 2u
 #define AKV_JUSES_KWARGS 4u
 
+struct akv_jowned { /* variables that a scope starts with as undefined: jinja_scope.c */
+    uint32_t n;
+    uint32_t names[];
+};
+
 struct akv_jnode {
     uint8_t type; /* enum akv_jnode_type */
     uint8_t op;   /* enum akv_jop */
@@ -101,6 +106,7 @@ struct akv_jnode {
     struct akv_jnode *a, *b, *c, *d, *e;
     struct akv_jnode *tail; /* AKV_JN_CHAIN, AKV_JN_COMPARE: the last step */
     const struct akv_jfunc *func;
+    const struct akv_jowned *owned, *owned_else; /* of the scopes that the statement opens; NULL: none */
     struct akv_jval val;
 };
 
@@ -113,6 +119,7 @@ struct akv_jname {
 struct akv_jinja {
     struct akv_jarena arena;
     const struct akv_jnode *body;
+    const struct akv_jowned *owned;
     struct akv_jname *names;
     uint32_t n_names, names_cap;
     uint32_t *slots; /* hash index of names: 0 empty, else number + 1 */
@@ -125,6 +132,7 @@ struct akv_jinja {
 struct akv_jparser {
     struct akv_jfault fault;
     struct akv_jinja *t;
+    struct akv_jarena scratch; /* what is not needed after parsing */
     struct akv_jtoks toks;
     size_t at;
     uint32_t nest, loops;
@@ -134,6 +142,9 @@ struct akv_jparser {
 struct akv_jlist_of { /* a list of nodes being built */
     struct akv_jnode *first, *last;
 };
+
+/* Fill in what the scopes of the template own. */
+void akv_jfind_owned(struct akv_jparser *p, struct akv_jnode *body);
 
 struct akv_jnode *akv_jnode_new(struct akv_jparser *p, enum akv_jnode_type type);
 void akv_jnode_append(struct akv_jlist_of *l, struct akv_jnode *n);

@@ -348,12 +348,14 @@ static int parse(struct akv_jparser *p, const char *text, size_t len)
         akv_jfail_as(&p->fault, AKV_E_INPUT, "template: larger than %zu KiB", AKV_JTEMPLATE_MAX >> 10);
     if (!akv_utf8_valid(text, len, &bad))
         akv_jfail_as(&p->fault, AKV_E_INPUT, "template: byte %zu: not valid UTF-8", bad);
-    akv_jlex(&p->toks, &t->arena, text, len);
+    akv_jlex(&p->toks, &t->arena, &p->scratch, text, len);
     t->loop = akv_jname_number(p, "loop", 4);
     t->caller = akv_jname_number(p, "caller", 6);
     t->varargs = akv_jname_number(p, "varargs", 7);
     t->kwargs = akv_jname_number(p, "kwargs", 6);
-    t->body = block(p, NULL);
+    struct akv_jnode *body_node = block(p, NULL);
+    t->body = body_node;
+    akv_jfind_owned(p, body_node);
     return 0;
 }
 
@@ -369,7 +371,10 @@ int akv_jinja_parse(struct akv_jinja **out, const char *text, size_t len, struct
         p->fault.line = 1;
         t->arena.max = PARSE_MEMORY_MAX;
         t->arena.fault = &p->fault;
+        p->scratch.max = PARSE_MEMORY_MAX;
+        p->scratch.fault = &p->fault;
         rc = parse(p, text, len);
+        akv_jarena_release(&p->scratch);
     }
     if (rc == 0) {
         t->arena.fault = NULL; /* nothing is allocated from here on */

@@ -41,6 +41,20 @@ static struct akv_jscope *scope_new(struct akv_jrun *r, struct akv_jscope *up)
     return s;
 }
 
+/* Enter a scope (NULL: the globals): what it owns is undefined until it is assigned. */
+static void own(struct akv_jrun *r, struct akv_jscope *s, const struct akv_jowned *o)
+{
+    for (uint32_t i = 0; o && i < o->n; i++)
+        akv_jvar_set(r, s, o->names[i], akv_jundef(AKV_JU_NAME, r->t->names[o->names[i]].str.u.s));
+}
+
+static struct akv_jscope *scope_owning(struct akv_jrun *r, const struct akv_jowned *o)
+{
+    struct akv_jscope *s = scope_new(r, r->scope);
+    own(r, s, o);
+    return s;
+}
+
 static enum flow run_in_scope(struct akv_jrun *r, struct akv_jscope *s, const struct akv_jnode *body)
 {
     struct akv_jscope *saved = r->scope;
@@ -207,12 +221,13 @@ static enum flow run_for(struct akv_jrun *r, const struct akv_jnode *n, struct a
         if (s->kept)
             s = scope_new(r, r->scope);
         s->n = 0;
+        own(r, s, n->owned);
         akv_jvar_set(r, s, r->t->loop, loop_val);
         assign(r, s, n->a, loop->cur);
         if (run_in_scope(r, s, n->c) == FLOW_BREAK)
             return FLOW_ON;
     }
-    return loop->index0 < 0 && n->e ? run_in_scope(r, scope_new(r, r->scope), n->e) : FLOW_ON;
+    return loop->index0 < 0 && n->e ? run_in_scope(r, scope_owning(r, n->owned_else), n->e) : FLOW_ON;
 }
 
 struct akv_jval akv_jcall_loop(struct akv_jrun *r, struct akv_jloop *loop, struct akv_jval items)
@@ -310,6 +325,7 @@ struct akv_jval akv_jcall_macro(struct akv_jrun *r, struct akv_jmacro *m, const 
     if (++r->calls > r->max_calls)
         akv_jdie(r, "calls nested too deeply");
     akv_jenter(r);
+    own(r, s, m->node->owned);
     bind_params(r, s, m->node, args);
     r->scope = s;
     bind_defaults(r, s, m->node, args->n);
@@ -347,7 +363,7 @@ static enum flow run_if(struct akv_jrun *r, const struct akv_jnode *n)
 static enum flow run_set_block(struct akv_jrun *r, const struct akv_jnode *n)
 {
     struct akv_jval v;
-    enum flow f = capture(r, scope_new(r, r->scope), n->b, &v);
+    enum flow f = capture(r, scope_owning(r, n->owned), n->b, &v);
     if (f == FLOW_ON) {
         if (n->c)
             v = akv_japply(r, n->c->b, v);
@@ -359,7 +375,7 @@ static enum flow run_set_block(struct akv_jrun *r, const struct akv_jnode *n)
 static enum flow run_filter_block(struct akv_jrun *r, const struct akv_jnode *n)
 {
     struct akv_jval v;
-    enum flow f = capture(r, scope_new(r, r->scope), n->b, &v);
+    enum flow f = capture(r, scope_owning(r, n->owned), n->b, &v);
     if (f == FLOW_ON)
         print(r, akv_japply(r, n->c->b, v));
     return f;
@@ -367,7 +383,7 @@ static enum flow run_filter_block(struct akv_jrun *r, const struct akv_jnode *n)
 
 static enum flow run_with(struct akv_jrun *r, const struct akv_jnode *n)
 {
-    struct akv_jscope *s = scope_new(r, r->scope);
+    struct akv_jscope *s = scope_owning(r, n->owned);
     for (const struct akv_jnode *set = n->a; set; set = set->next)
         assign(r, s, set->a, akv_jeval(r, set->b));
     return run_in_scope(r, s, n->b);
@@ -402,7 +418,7 @@ static enum flow run_statement(struct akv_jrun *r, const struct akv_jnode *n)
     case AKV_JN_WITH:
         return run_with(r, n);
     case AKV_JN_GENERATION:
-        return run_in_scope(r, scope_new(r, r->scope), n->b);
+        return run_in_scope(r, scope_owning(r, n->owned), n->b);
     case AKV_JN_BREAK:
         return FLOW_BREAK;
     default: /* AKV_JN_CONTINUE */
@@ -442,6 +458,7 @@ static int run(struct akv_jrun *r, const json_t *context)
     if (setjmp(r->fault.env))
         return r->fault.rc;
     load_globals(r, context);
+    own(r, NULL, r->t->owned);
     run_block(r, r->t->body);
     return 0;
 }

@@ -10,6 +10,7 @@ struct akv_span {
     uint32_t from, to;
 };
 
+/* In the record an anchor that could not be cut where it was wanted also has "moved_from", the wanted position. */
 struct akv_anchor {
     char *name;
     uint32_t at;
@@ -35,7 +36,7 @@ struct akv_gen {
 };
 
 struct akv_record {
-    json_t *json; /* all fields as read or built, unknown ones included: what is written again, but for n and tokens (from ids, n) */
+    json_t *json; /* all fields as read or built, unknown ones included: what is written again, n and tokens aside */
     const char *id;
     const char *tok; /* hex digest or NULL */
     uint32_t *ids;

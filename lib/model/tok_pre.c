@@ -79,7 +79,7 @@ static int next_match(struct akv_tokpre_run *run, unsigned level, const char *s,
     pcre2_match_data *md = run->match[level];
     PCRE2_SPTR text = (PCRE2_SPTR)s;
     int n = c->jit ? pcre2_jit_match(c->code, text, len, from, 0, md, run->context)
-                   : pcre2_match(c->code, text, len, from, PCRE2_NO_UTF_CHECK, md, run->context);
+                   : pcre2_match(c->code, text, len, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, md, run->context);
     if (n == PCRE2_ERROR_NOMATCH)
         return 0;
     if (n < 0)

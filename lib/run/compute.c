@@ -33,7 +33,8 @@ static void progress(struct akv_session *s, const char *what, uint32_t done, uin
 }
 
 /* Tails of the anchors that later requests will begin with, as soon as their page holds them. */
-static int save_anchor_tails(struct akv_session *s, const struct akv_record *rec, uint32_t from, struct akv_stats *st, struct akv_err *err)
+static int save_anchor_tails(struct akv_session *s, const struct akv_record *rec, uint32_t from, struct akv_stats *st,
+                             struct akv_err *err)
 {
     if (!s->opts.save || !s->store)
         return 0;
@@ -118,7 +119,8 @@ static int check_size(const struct akv_session *s, const struct akv_record *rec,
 }
 
 int akv_compute_prompt(struct akv_session *s, const struct akv_request *r, float *logits,
-                       int (*per_token)(void *ctx, uint32_t pos, const float *logits), void *ctx, struct akv_stats *st, struct akv_err *err)
+                       int (*per_token)(void *ctx, uint32_t pos, const float *logits), void *ctx, struct akv_stats *st,
+                       struct akv_err *err)
 {
     const struct akv_record *rec = &r->rec;
     uint32_t n = (uint32_t)rec->n;

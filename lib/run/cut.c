@@ -25,7 +25,8 @@ static struct akv_key *chain_keys(const uint32_t *ids, size_t n, struct akv_err 
     return keys;
 }
 
-static int one_prefix(struct akv_request **out, const struct akv_record *rec, const struct akv_split_place *place, struct akv_err *err)
+static int one_prefix(struct akv_request **out, const struct akv_record *rec, const struct akv_split_place *place,
+                      struct akv_err *err)
 {
     char hex[AKV_SHA_HEX];
     struct akv_record cut = {0};
@@ -142,8 +143,8 @@ static int excerpt(struct akv_buf *b, const struct akv_record *rec, size_t at, c
 static int diff_words(struct akv_buf *b, const struct akv_record *ra, const struct akv_record *rb, const struct akv_split_diff *d,
                       const struct akv_model *m, struct akv_err *err)
 {
-    akv_buf_printf(b, "%.40s: parts from %.40s at token %zu of %zu (page %zu, %s)", rb->id, ra->id, d->at, rb->n, d->at / AKV_PAGE_TOKENS,
-                   span_kind(d->b));
+    akv_buf_printf(b, "%.40s: parts from %.40s at token %zu of %zu (page %zu, %s)", rb->id, ra->id, d->at, rb->n,
+                   d->at / AKV_PAGE_TOKENS, span_kind(d->b));
     if (d->is_prefix) {
         akv_buf_printf(b, ": one is the beginning of the other: %zu and %zu tokens", ra->n, rb->n);
         return 0;
@@ -158,7 +159,8 @@ static int diff_words(struct akv_buf *b, const struct akv_record *ra, const stru
     return rc < 0 ? rc : excerpt(b, rb, d->at, m, err);
 }
 
-int akv_request_diff(const struct akv_request *a, const struct akv_request *b, const struct akv_model *m, char **words, struct akv_err *err)
+int akv_request_diff(const struct akv_request *a, const struct akv_request *b, const struct akv_model *m, char **words,
+                     struct akv_err *err)
 {
     struct akv_split_diff d;
     struct akv_buf text;

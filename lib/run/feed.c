@@ -15,7 +15,8 @@ static int feed_page(struct akv_session *s, struct akv_reader *reader, struct ak
 {
     const struct akv_page_rec *rec = akv_reader_page(reader);
     if (akv_reader_page_open(reader))
-        return akv_fail(err, AKV_E_INPUT, "page %u: its parent is not in the stream: put the stream that it continues before it", rec->index);
+        return akv_fail(err, AKV_E_INPUT, "page %u: its parent is not in the stream: put the stream that it continues before it",
+                        rec->index);
     int rc = akv_pages_admit(s, rec, AKV_FROM_STREAM, NULL, err);
     if (rc == 0)
         rc = akv_session_need_writer(s, err);

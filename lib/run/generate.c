@@ -91,7 +91,8 @@ static int reserve(struct run *g, struct akv_err *err)
     if (!s->logits && !(s->logits = akv_alloc(n_vocab, sizeof *s->logits, err)))
         return AKV_E_IO;
     reply->n_top = top < n_vocab ? top : n_vocab;
-    if (!(reply->ids = akv_alloc(n, sizeof *reply->ids, err)) || !(g->history = akv_alloc(g->r->rec.n + n, sizeof *g->history, err)))
+    if (!(reply->ids = akv_alloc(n, sizeof *reply->ids, err)) ||
+        !(g->history = akv_alloc(g->r->rec.n + n, sizeof *g->history, err)))
         return AKV_E_IO;
     memcpy(g->history, g->r->rec.ids, g->r->rec.n * sizeof *g->history);
     g->n_history = g->r->rec.n;
@@ -150,7 +151,8 @@ static int take(struct run *g, uint32_t id, struct akv_err *err)
 {
     struct akv_reply *reply = g->reply;
     if (g->o->want_logprobs)
-        akv_logprobs(g->s->sampler, g->s->logits, id, &reply->logprobs[reply->n], reply->top + reply->n * reply->n_top, reply->n_top);
+        akv_logprobs(g->s->sampler, g->s->logits, id, &reply->logprobs[reply->n], reply->top + reply->n * reply->n_top,
+                     reply->n_top);
     reply->ids[reply->n++] = id;
     g->history[g->n_history++] = id;
     int rc = akv_tok_decode(g->s->model->tok, &id, 1, true, &g->text, err);

@@ -28,9 +28,9 @@ static void describe_head(json_t *o, const struct akv_head *h)
     const struct akv_geom *g = &h->geom;
     json_object_set_new(o, "root", json_hex(&h->root, sizeof h->root));
     json_object_set_new(o, "geometry",
-                        json_pack("{s:i, s:i, s:i, s:i, s:s, s:i, s:I}", "layers", (int)g->n_layers, "kv_heads", (int)g->n_kv_heads, "k_dims",
-                                  (int)g->dim_k, "v_dims", (int)g->dim_v, "dtype", g->dtype == AKV_KV_F16 ? "f16" : "f32", "page",
-                                  (int)AKV_PAGE_TOKENS, "bytes_per_token", (json_int_t)akv_geom_token_bytes(g)));
+                        json_pack("{s:i, s:i, s:i, s:i, s:s, s:i, s:I}", "layers", (int)g->n_layers, "kv_heads", (int)g->n_kv_heads,
+                                  "k_dims", (int)g->dim_k, "v_dims", (int)g->dim_v, "dtype", g->dtype == AKV_KV_F16 ? "f16" : "f32",
+                                  "page", (int)AKV_PAGE_TOKENS, "bytes_per_token", (json_int_t)akv_geom_token_bytes(g)));
     json_object_set_new(o, "fields", json_fields(h));
 }
 
@@ -77,7 +77,8 @@ static void describe_end(json_t *o, const struct akv_reader *r)
 }
 
 /* The page's body, verified or only decoded. */
-static int page_body(const struct akv_reader *r, const struct akv_page_rec *p, uint8_t **body, size_t *body_bytes, struct akv_err *err)
+static int page_body(const struct akv_reader *r, const struct akv_page_rec *p, uint8_t **body, size_t *body_bytes,
+                     struct akv_err *err)
 {
     struct akv_buf raw, scratch;
     akv_buf_init(&raw, 0);
@@ -138,17 +139,18 @@ int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t 
     if (body)
         *body = NULL;
     int event = akv_reader_next(in->reader, err), rc = event;
-    json_t *o = event > 0 ? json_object() : NULL;
-    if (event > 0)
-        rc = describe(o, in->reader, event, err);
+    if (event <= 0)
+        return event;
+    json_t *o = json_object();
+    rc = describe(o, in->reader, event, err);
     if (rc >= 0 && event == AKV_EV_PAGE && (body || flags & AKV_INSPECT_VERIFY))
         rc = page_body(in->reader, akv_reader_page(in->reader), body, body_bytes, err);
-    if (rc >= 0 && event > 0)
+    if (rc >= 0)
         rc = dump(o, json, err);
     json_decref(o);
     if (rc < 0)
         akv_err_prefix(err, "%s: record %llu", in->in.name, (unsigned long long)akv_reader_record(in->reader));
-    return rc < 0 ? rc : event > 0;
+    return rc < 0 ? rc : 1;
 }
 
 static json_int_t tensor_bytes(const struct akv_gguf *g)
@@ -167,7 +169,8 @@ static json_t *quant_mix(const struct akv_gguf *g)
         const struct akv_tensor *t = &g->tensors[i];
         const char *name = akv_dtypes[t->dtype].name;
         json_t *one = json_object_get(mix, name);
-        json_int_t n = json_integer_value(json_object_get(one, "tensors")), bytes = json_integer_value(json_object_get(one, "bytes"));
+        json_int_t n = json_integer_value(json_object_get(one, "tensors")),
+                   bytes = json_integer_value(json_object_get(one, "bytes"));
         json_object_set_new(mix, name, json_pack("{s:I, s:I}", "tensors", n + 1, "bytes", bytes + (json_int_t)t->bytes));
     }
     return mix;
@@ -178,11 +181,12 @@ static void describe_weights(json_t *o, const struct akv_model *m)
     const struct akv_hparams *hp = &m->hp;
     struct akv_geom g;
     akv_engine_geom(m, AKV_KV_F16, &g);
-    json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I}", "layers", (json_int_t)hp->n_layers, "width",
-                                        (json_int_t)hp->n_embd, "ff", (json_int_t)hp->n_ff, "heads", (json_int_t)hp->n_heads, "kv_heads",
-                                        (json_int_t)hp->n_kv_heads, "k_dims", (json_int_t)hp->dim_k, "v_dims", (json_int_t)hp->dim_v,
-                                        "context", (json_int_t)hp->n_ctx_train, "rope_base", (double)hp->rope_base, "kv_bytes_per_token",
-                                        (json_int_t)akv_geom_token_bytes(&g)));
+    json_object_update_new(o,
+                           json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I}", "layers", (json_int_t)hp->n_layers,
+                                     "width", (json_int_t)hp->n_embd, "ff", (json_int_t)hp->n_ff, "heads", (json_int_t)hp->n_heads,
+                                     "kv_heads", (json_int_t)hp->n_kv_heads, "k_dims", (json_int_t)hp->dim_k, "v_dims",
+                                     (json_int_t)hp->dim_v, "context", (json_int_t)hp->n_ctx_train, "rope_base",
+                                     (double)hp->rope_base, "kv_bytes_per_token", (json_int_t)akv_geom_token_bytes(&g)));
 }
 
 int akv_inspect_model(const struct akv_model *m, const char *path, char **json, struct akv_err *err)

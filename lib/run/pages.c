@@ -2,7 +2,8 @@
 
 #include "run/session.h"
 
-int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out, struct akv_err *err)
+int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out,
+                    struct akv_err *err)
 {
     int rc = akv_session_need_arena(s, err);
     if (rc < 0)
@@ -35,13 +36,17 @@ int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum 
 
 int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, struct akv_err *err)
 {
-    if (!s->writer || akv_writer_has(s->writer, &rec->key))
+    if (!s->writer)
         return 0;
+    if (akv_writer_has(s->writer, &rec->key)) {
+        akv_writer_outgrow(s->writer, rec->index, rec->has_parent ? &rec->parent : NULL, rec->ids, rec->n_tokens);
+        return 0;
+    }
     return s->without_restored ? akv_writer_exclude(s->writer, &rec->key, err) : akv_writer_page(s->writer, rec, err);
 }
 
-int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key, const struct akv_key *parent,
-                     struct akv_page_rec *rec, struct akv_err *err)
+int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key,
+                     const struct akv_key *parent, struct akv_page_rec *rec, struct akv_err *err)
 {
     size_t raw = n * akv_geom_token_bytes(&s->geom);
     akv_page_to_body(&s->geom, s->body, p->kv, n);
@@ -82,11 +87,13 @@ static bool is_fresh(const struct akv_page *p)
  * Send the first n tokens of page p where they are wanted and not yet: encoded at most once. A fresh page is always offered to the
  * store, whose copy is thereby compared with it.
  */
-static int deliver(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key, const struct akv_key *parent,
-                   bool write, struct akv_stats *st, struct akv_err *err)
+static int deliver(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key,
+                   const struct akv_key *parent, bool write, struct akv_stats *st, struct akv_err *err)
 {
     bool fresh = is_fresh(p);
     bool to_output = write && s->writer && !akv_writer_has(s->writer, key);
+    if (write && s->writer && !to_output)
+        akv_writer_outgrow(s->writer, p->index, parent, p->ids, n);
     bool to_store = saving(s) && (fresh || (p->origin != AKV_FROM_STORE && !akv_store_has(s->store, &s->head, key)));
     if (!to_output && !to_store)
         return 0;

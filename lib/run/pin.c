@@ -26,6 +26,7 @@ struct pinning {
     akv_pin_fn *fn;
     void (*note)(void *ctx, const char *msg);
     void *ctx;
+    struct akv_buf body, scratch;
 };
 
 static int take_head(struct pinning *p, const struct akv_head *head, struct akv_err *err)
@@ -46,24 +47,32 @@ static void tell_lint(const struct pinning *p, const char *json, size_t len)
     json_t *finding;
     if (!p->note || akv_json_parse(&rec, json, len, "request", &err) < 0)
         return;
-    json_array_foreach (json_object_get(rec, "lint"), i, finding)
-        if (json_is_string(finding))
-            p->note(p->ctx, json_string_value(finding));
+    json_array_foreach(json_object_get(rec, "lint"), i, finding) if (json_is_string(finding))
+        p->note(p->ctx, json_string_value(finding));
     json_decref(rec);
+}
+
+/* What comes from elsewhere is decoded and compared with its SHA-256 before others may rely on it. */
+static int publish_page(struct pinning *p, const struct akv_page_rec *rec, struct akv_err *err)
+{
+    uint64_t written = 0;
+    int rc = akv_page_check(&p->head.geom, rec, &p->body, &p->scratch, err);
+    if (rc == 0)
+        rc = akv_store_put(p->store, &p->head, rec, false, &written, err);
+    return rc == AKV_E_NO ? AKV_E_INPUT : rc; /* a parent that neither the stream nor the store has */
 }
 
 /* All pages of the stream into the store, whose shared lock is held. */
 static int publish_stream(struct pinning *p, struct akv_reader *reader, const char *name, struct akv_err *err)
 {
-    uint64_t written = 0;
     for (;;) {
         int rc = akv_reader_next(reader, err);
-        if (rc == 0)
-            return 0;
+        if (rc <= 0)
+            return rc;
         if (rc == AKV_EV_HEAD) {
             rc = take_head(p, akv_reader_head(reader), err);
         } else if (rc == AKV_EV_PAGE) {
-            rc = akv_store_put(p->store, &p->head, akv_reader_page(reader), false, &written, err);
+            rc = publish_page(p, akv_reader_page(reader), err);
         } else if (rc == AKV_EV_REQUEST) {
             size_t len;
             const char *json = akv_reader_request(reader, &len);
@@ -72,7 +81,7 @@ static int publish_stream(struct pinning *p, struct akv_reader *reader, const ch
         }
         if (rc < 0) {
             akv_err_prefix(err, "%s: record %llu", name, (unsigned long long)akv_reader_record(reader));
-            return rc == AKV_E_NO ? AKV_E_INPUT : rc; /* a parent that neither the stream nor the store has */
+            return rc;
         }
     }
 }
@@ -100,8 +109,8 @@ static int too_many(const char *name, const struct akv_key *tips, size_t n, stru
         akv_hex(hex, &tips[i], sizeof tips[i]);
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%.12s", i ? ", " : "", hex);
     }
-    return akv_fail(err, AKV_E_USAGE, "%s: the stream has %zu tips (%s%s): pin one chain at a time, or all with --all", name, n, list,
-                    n > 8 ? ", ..." : "");
+    return akv_fail(err, AKV_E_USAGE, "%s: the stream has %zu tips (%s%s): pin one chain at a time, or all with --all", name, n,
+                    list, n > 8 ? ", ..." : "");
 }
 
 static int pin_tips(struct pinning *p, const char *name, const struct akv_key *tips, size_t n, bool all, struct akv_err *err)
@@ -133,6 +142,8 @@ int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, 
     rc = akv_store_batch_begin(s, err);
     if (rc < 0)
         return rc;
+    akv_buf_init(&p.body, 0);
+    akv_buf_init(&p.scratch, 0);
     rc = publish_stream(&p, in->reader, in->in.name, err);
     if (rc == 0)
         rc = akv_reader_all_tips(in->reader, &tips, &n_tips, err);
@@ -140,6 +151,8 @@ int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, 
         rc = pin_tips(&p, name, tips, n_tips, all, err);
     akv_store_batch_end(s);
     akv_head_release(&p.head);
+    akv_buf_release(&p.body);
+    akv_buf_release(&p.scratch);
     free(tips);
     return rc;
 }
@@ -212,7 +225,8 @@ int akv_pin_rename(struct akv_store *s, const char *from, const char *to, const 
     return rc < 0 ? rc : 0;
 }
 
-struct export {
+struct export
+{
     struct akv_writer *writer;
     int fd;
     const char *name;

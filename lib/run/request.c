@@ -29,11 +29,12 @@ static int check_tokenizer(const struct akv_record *rec, const struct akv_model 
     akv_hex(want, akv_tok_digest(m->tok), AKV_SHA_BYTES);
     if (!strcmp(rec->tok, want))
         return 0;
-    return akv_fail(err, AKV_E_INCOMPAT, "request %.40s: made with another tokenizer: its digest is %.12s…, the model's is %.12s…", rec->id,
-                    rec->tok, want);
+    return akv_fail(err, AKV_E_INCOMPAT, "request %.40s: made with another tokenizer: its digest is %.12s…, the model's is %.12s…",
+                    rec->id, rec->tok, want);
 }
 
-int akv_request_parse(struct akv_request **out, json_t *json, const char *text, size_t len, const struct akv_model *m, struct akv_err *err)
+int akv_request_parse(struct akv_request **out, json_t *json, const char *text, size_t len, const struct akv_model *m,
+                      struct akv_err *err)
 {
     struct akv_record rec = {0};
     uint32_t n_vocab = m ? akv_tok_n_vocab(m->tok) : 0;
@@ -71,8 +72,8 @@ static void default_id(char id[24], struct akv_input *in)
     snprintf(id, 24, "r%llu", (unsigned long long)++in->n_requests);
 }
 
-int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const struct akv_model *m, const struct akv_chat_opts *opts,
-                          char **notes, struct akv_err *err)
+int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const struct akv_model *m,
+                          const struct akv_chat_opts *opts, char **notes, struct akv_err *err)
 {
     json_t *json = NULL;
     int rc = akv_json_next(&json, &in->in, err);
@@ -92,8 +93,8 @@ int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const 
     return rc < 0 ? rc : 1;
 }
 
-int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, const struct akv_model *m, const struct akv_chat_opts *opts,
-                  char **notes, struct akv_err *err)
+int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, const struct akv_model *m,
+                  const struct akv_chat_opts *opts, char **notes, struct akv_err *err)
 {
     json_t *json = NULL;
     int rc = akv_json_next(&json, &in->in, err);
@@ -145,7 +146,8 @@ int akv_request_from_text(struct akv_request **out, struct akv_input *in, const 
     char id[24];
     default_id(id, in);
     if (rc == 0)
-        rc = akv_chat_raw(m, b.data, b.len, (special ? AKV_TOK_SPECIAL : 0) | (add_special ? AKV_TOK_ADD_SPECIAL : 0), id, &rec, notes, err);
+        rc = akv_chat_raw(m, b.data, b.len, (special ? AKV_TOK_SPECIAL : 0) | (add_special ? AKV_TOK_ADD_SPECIAL : 0), id, &rec,
+                          notes, err);
     akv_buf_release(&b);
     if (rc < 0) {
         akv_record_release(&rec);
@@ -196,7 +198,8 @@ int akv_request_json(const struct akv_request *r, char **json, size_t *len, stru
     return rc;
 }
 
-int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n, bool skip_control, char **text, size_t *len, struct akv_err *err)
+int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n, bool skip_control, char **text, size_t *len,
+               struct akv_err *err)
 {
     struct akv_buf b;
     akv_buf_init(&b, 0);

@@ -5,14 +5,15 @@
 #include "run/session.h"
 
 /* 1: emitted (or already in the output), 0: a miss. */
-static int emit_page(struct akv_session *s, const struct akv_key *key, const struct akv_key *parent, uint32_t index, const uint32_t *ids,
-                     uint32_t n, struct akv_stats *st, struct akv_err *err)
+static int emit_page(struct akv_session *s, const struct akv_key *key, const struct akv_key *parent, uint32_t index,
+                     const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err)
 {
     struct akv_page_rec rec;
     struct akv_err why = {0};
     if (!s->store)
         return 0;
     if (akv_writer_has(s->writer, key)) {
+        akv_writer_outgrow(s->writer, index, parent, ids, n);
         st->source = "stream";
         st->pages++;
         return 1;

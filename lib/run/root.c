@@ -5,7 +5,6 @@
 
 #include "base/bytes.h"
 #include "engine/engine.h"
-#include "kernels/kernels.h"
 
 #define SALT_MIN 16
 
@@ -20,8 +19,8 @@ static uint32_t float_bits(float f)
  * The ingredients, sorted by tag. `salt` comes last so that it can be hashed as its digest and shown as salted=1; every value is
  * text that a mismatch can quote.
  */
-int akv_root_head(struct akv_head *head, const struct akv_model *m, enum akv_kv_dtype kv, struct akv_pool *pool, const char *cache_dir,
-                  const void *salt, size_t salt_bytes, struct akv_err *err)
+int akv_root_head(struct akv_head *head, const struct akv_model *m, enum akv_kv_dtype kv, struct akv_pool *pool,
+                  const char *cache_dir, const void *salt, size_t salt_bytes, struct akv_err *err)
 {
     uint8_t digest[AKV_SHA_BYTES];
     char weights[AKV_SHA_HEX], tokenizer[AKV_SHA_HEX], salted[AKV_SHA_HEX], page[16], base[16], rot[16];

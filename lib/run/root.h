@@ -7,7 +7,7 @@
 #include "snap/snap.h"
 
 /* Fill *head for this model, KV dtype and salt. Hashes the weights unless cache_dir has their digest. */
-int akv_root_head(struct akv_head *head, const struct akv_model *m, enum akv_kv_dtype kv, struct akv_pool *pool, const char *cache_dir,
-                  const void *salt, size_t salt_bytes, struct akv_err *err);
+int akv_root_head(struct akv_head *head, const struct akv_model *m, enum akv_kv_dtype kv, struct akv_pool *pool,
+                  const char *cache_dir, const void *salt, size_t salt_bytes, struct akv_err *err);
 
 #endif

@@ -67,12 +67,13 @@ bool akv_session_cancelled(const struct akv_session *s);
 /* ---- pages.c: pages between arena, stream and store ---- */
 
 /* Take a checked page record into the arena, sealed, unowned. *out may be NULL. */
-int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out, struct akv_err *err);
+int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out,
+                    struct akv_err *err);
 /* Pass a restored page on to the output as it stands, or note that it is to be left out. No effect without an output. */
 int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, struct akv_err *err);
 /* Encode the first n tokens of a page held in memory as the page `key`; rec borrows session scratch until the next call. */
-int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key, const struct akv_key *parent,
-                     struct akv_page_rec *rec, struct akv_err *err);
+int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key,
+                     const struct akv_key *parent, struct akv_page_rec *rec, struct akv_err *err);
 /* Seal the pages of seq that filled since the last call and deliver them. */
 int akv_pages_flush(struct akv_session *s, struct akv_stats *st, struct akv_err *err);
 /*
@@ -93,7 +94,8 @@ int akv_compute_begin(struct akv_session *s, struct akv_err *err);
 void akv_compute_end(struct akv_session *s); /* seals the tail, so that the next request may find it, and lets the pages go */
 /* Look up and compute the prompt; logits (may be NULL) receives those of the last token. per_token (may be NULL) gets each position's logits. */
 int akv_compute_prompt(struct akv_session *s, const struct akv_request *r, float *logits,
-                       int (*per_token)(void *ctx, uint32_t pos, const float *logits), void *ctx, struct akv_stats *st, struct akv_err *err);
+                       int (*per_token)(void *ctx, uint32_t pos, const float *logits), void *ctx, struct akv_stats *st,
+                       struct akv_err *err);
 /* Append one token and compute its logits. */
 int akv_compute_token(struct akv_session *s, uint32_t id, float *logits, struct akv_err *err);
 

@@ -339,6 +339,67 @@ static void prompts(void **state)
     akv_record_release(&r);
 }
 
+#define TOOLS_FIRST                                                                                                                \
+    "<|im_start|>tools\n{{ tools | tojson }}<|im_end|>\n{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content "            \
+    "}}<|im_end|>\n"                                                                                                               \
+    "{% endfor %}"
+#define TOOLS_LATE                                                                                                                 \
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% if loop.first %}{{ tools | tojson }}{% endif "             \
+    "%}<|im_end|>\n"                                                                                                               \
+    "{% endfor %}"
+
+/* Tools that stand before the system text are a span and an anchor of their own; behind it they belong to the system. */
+static void tools_anchor(void **state)
+{
+    (void)state;
+    if (!model)
+        skip();
+    static const char request[] = "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"}],"
+                                  "\"tools\":[{\"name\":\"f\"}]}";
+    struct akv_record r;
+    make_record(&r, request, TOOLS_FIRST, NULL);
+    assert_spans(&r, "tools:<|im_start|>tools\n[{\"name\": \"f\"}]<|im_end|>\n<|im_start|>|system:system\nS<|im_end|>\n|"
+                     "user:<|im_start|>user\nU<|im_end|>\n");
+    assert_string_equal(r.anchors[0].name, "tools");
+    assert_int_equal(r.anchors[0].at, r.spans[0].to);
+    akv_record_release(&r);
+    make_record(&r, request, TOOLS_LATE, NULL);
+    assert_spans(&r, "system:<|im_start|>system\nS[{\"name\": \"f\"}]<|im_end|>\n|user:<|im_start|>user\nU<|im_end|>\n");
+    assert_string_equal(r.anchors[0].name, "system");
+    akv_record_release(&r);
+}
+
+#define THINKS                                                                                                                     \
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.thinking and loop.index > messages | length - 2 %}[{{ m.thinking "   \
+    "}}]{% endif %}"                                                                                                               \
+    "{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>{% endif %}"
+
+/* No anchor past what the next turn will write otherwise, and none in the generation prompt. */
+static void stable_anchors(void **state)
+{
+    (void)state;
+    if (!model)
+        skip();
+    struct akv_record r;
+    make_record(
+        &r,
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"A\"},{\"role\":\"assistant\",\"content\":\"B\",\"thinking\":\"t\"},"
+        "{\"role\":\"user\",\"content\":\"C\"}]}",
+        THINKS, NULL);
+    assert_spans(&r, "system:<|im_start|>|user:user\nA<|im_end|>\n|assistant:<|im_start|>assistant\n[t]B<|im_end|>\n|"
+                     "user:<|im_start|>user\nC<|im_end|>\n|generation:<|im_start|>assistant\n<think>");
+    struct akv_buf text;
+    akv_buf_init(&text, 0);
+    assert_int_equal(r.n_anchors, 3);
+    assert_string_equal(r.anchors[1].name, "turn-1");
+    assert_int_equal(r.anchors[1].at, r.spans[1].to);
+    assert_string_equal(r.anchors[2].name, "prompt"); /* up to the thinking, less what could merge with other text in its place */
+    assert_int_equal(akv_tok_decode(model->tok, r.ids, r.anchors[2].at, false, &text, NULL), 0);
+    assert_string_equal(text.data, "<|im_start|>user\nA<|im_end|>\n<|im_start|>assistant");
+    akv_buf_release(&text);
+    akv_record_release(&r);
+}
+
 static size_t find_ids(const struct akv_record *r, const uint32_t *ids, size_t n)
 {
     for (size_t i = 0; i + n <= r->n; i++)
@@ -512,10 +573,11 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses),           cmocka_unit_test(passes_over), cmocka_unit_test(gives_context),
-        cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),   cmocka_unit_test(odd_chats),
-        cmocka_unit_test(prompts),           cmocka_unit_test(given_ids),   cmocka_unit_test(bad_given_ids),
-        cmocka_unit_test(moves_cuts),        cmocka_unit_test(no_template), cmocka_unit_test(hostile),
+        cmocka_unit_test(refuses),           cmocka_unit_test(passes_over),   cmocka_unit_test(gives_context),
+        cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),     cmocka_unit_test(odd_chats),
+        cmocka_unit_test(prompts),           cmocka_unit_test(tools_anchor),  cmocka_unit_test(stable_anchors),
+        cmocka_unit_test(given_ids),         cmocka_unit_test(bad_given_ids), cmocka_unit_test(moves_cuts),
+        cmocka_unit_test(no_template),       cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -250,7 +250,9 @@ static void cutting_is_linear(void **state)
             size_t n = strlen(units[k]), len = size / n * n;
             for (size_t i = 0; i < len; i++)
                 s[i] = units[k][i % n];
-            s[len] = 'x';
+            s[len] = "x7"[k % 2];
+            cut(&pre, s, len + 1, true, &c);
+            s[len] = "x7"[(k + 1) % 2];
             cut(&pre, s, len + 1, true, &c);
             for (unsigned i = 0; i < pre.n; i++)
                 pre.codes[i].jit = false; /* after the first run as where machine code may not be made */
