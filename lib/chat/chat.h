@@ -9,7 +9,10 @@
 
 /* Options: struct akv_chat_opts and AKV_CHAT_* of akv.h. */
 
-/* Render a request (chat or completions shape) to text. model may be NULL when template_text is given. warnings (may be NULL): joined by newlines, malloc'd or NULL. */
+/*
+ * Render a request (chat or completions shape) to text. model may be NULL when template_text is given. warnings (may be NULL): joined by
+ * newlines, malloc'd or NULL.
+ */
 int akv_chat_render(const struct akv_model *model, const json_t *request, const struct akv_chat_opts *opts, struct akv_buf *text,
                     char **warnings, struct akv_err *err);
 

@@ -53,7 +53,10 @@ struct akv_record {
  * AKV_E_INPUT names the field ("record r1: tokens[7]: ..."); another version of the format is AKV_E_INCOMPAT. On failure r is empty.
  */
 int akv_record_from_json(struct akv_record *r, json_t *json, uint32_t n_vocab, struct akv_err *err);
-/* Build a record from its fields (an object with "akv", "id" ... but without "n" and "tokens"; a reference is taken) and its ids (malloc'd; taken over, also on failure). */
+/*
+ * Build a record from its fields (an object with "akv", "id" ... but without "n" and "tokens"; a reference is taken) and its ids (malloc'd;
+ * taken over, also on failure).
+ */
 int akv_record_make(struct akv_record *r, json_t *fields, uint32_t *ids, size_t n, struct akv_err *err);
 int akv_record_parse(struct akv_record *r, const char *text, size_t len, uint32_t n_vocab, struct akv_err *err);
 void akv_record_release(struct akv_record *r);

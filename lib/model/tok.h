@@ -22,10 +22,11 @@ int akv_ids_push(struct akv_ids *ids, uint32_t id, struct akv_err *err);
 void akv_ids_release(struct akv_ids *ids);
 
 /*
- * Open from a GGUF, which must outlive the tokenizer. pre: overrides tokenizer.ggml.pre, or NULL; a file without that key is taken as
- * "default", with a warning. A missing, mistyped or inconsistent tokenizer.* key: AKV_E_INPUT; an unknown tokenizer model or pre name:
- * AKV_E_INCOMPAT with the name and the list of those known. Harmless oddities (repeated tokens, merges that mean nothing, bos or eos
- * outside the vocabulary, which then count as absent) are joined by newlines in *warnings (malloc'd, NULL if none; may be NULL to ignore).
+ * Open from a GGUF, which must outlive the tokenizer. pre: overrides tokenizer.ggml.pre, or NULL; a file without that key counts
+ * as "default", with a warning. A missing, mistyped or inconsistent tokenizer.* key: AKV_E_INPUT; an unknown tokenizer model or
+ * pre name: AKV_E_INCOMPAT with the name and the list of those known. Harmless oddities (repeated tokens, merges that mean
+ * nothing, bos or eos outside the vocabulary, which then count as absent) are joined by newlines in *warnings (malloc'd, NULL if
+ * none; may be NULL to ignore).
  */
 int akv_tok_open(struct akv_tok **out, const struct akv_gguf *g, const char *pre, char **warnings, struct akv_err *err);
 void akv_tok_free(struct akv_tok *t);
@@ -56,14 +57,14 @@ const uint8_t *akv_tok_digest(const struct akv_tok *t);
 /* The name of the pre-tokenizer in use. */
 const char *akv_tok_pre(const struct akv_tok *t);
 
-#define AKV_TOK_SPECIAL                                                                                                            \
-    1u /* recognise control tokens in the text; without it they are read as plain text (user-defined ones always are recognised) */
+/* Recognise control tokens in the text; without it they are read as plain text. User-defined ones are always recognised. */
+#define AKV_TOK_SPECIAL 1u
 #define AKV_TOK_ADD_SPECIAL 2u /* add bos (and eos where the model says so) */
 
 /*
- * Append the ids of text to ids. Any bytes are accepted: a byte that is no valid UTF-8 becomes its byte token, and the text on either
- * side is encoded by itself. Bytes that the vocabulary cannot express are dropped as the reference does; their number is added to
- * *n_lost (may be NULL). Added tokens: at each position the longest wins. Time is O(n log n) at worst.
+ * Append the ids of text to ids. Any bytes are accepted: a byte that is no valid UTF-8 becomes its byte token, and the text on
+ * either side of it is encoded by itself. Bytes that the vocabulary cannot express are dropped as the reference does; their
+ * number is added to *n_lost (may be NULL). Added tokens: at each position the longest wins. Time is O(n log n) at worst.
  * After an error ids is as before. Text of 4 GiB - 1 or more: AKV_E_INPUT.
  */
 int akv_tok_encode(const struct akv_tok *t, const char *text, size_t len, unsigned flags, struct akv_ids *ids, size_t *n_lost,
@@ -71,13 +72,16 @@ int akv_tok_encode(const struct akv_tok *t, const char *text, size_t len, unsign
 
 /*
  * As akv_tok_encode, and offsets (grown alongside, may be NULL) receives for each token the byte offset in text where it starts.
- * Offsets never decrease. A bos stands at 0, an eos at len. Where the tokenizer normalises the text (NFC), a token's offset is that of the
- * character that its first character was made from.
+ * Offsets never decrease. A bos stands at 0, an eos at len. Where the tokenizer normalises the text (NFC), a token's offset is
+ * that of the character that its first character was made from.
  */
 int akv_tok_encode_offsets(const struct akv_tok *t, const char *text, size_t len, unsigned flags, struct akv_ids *ids,
                            struct akv_ids *offsets, size_t *n_lost, struct akv_err *err);
 
-/* Append the exact bytes of the tokens; may be invalid UTF-8 at the ends. skip_control leaves control tokens out. An id >= n_vocab: AKV_E_INPUT. */
+/*
+ * Append the exact bytes of the tokens; may be invalid UTF-8 at the ends. skip_control leaves control tokens out.
+ * An id >= n_vocab: AKV_E_INPUT, and out is as before.
+ */
 int akv_tok_decode(const struct akv_tok *t, const uint32_t *ids, size_t n, bool skip_control, struct akv_buf *out,
                    struct akv_err *err);
 

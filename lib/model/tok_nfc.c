@@ -174,8 +174,8 @@ static bool begins_char(char c)
 
 int akv_toknfc_apply(struct akv_toknfc *b, const char *s, size_t len, struct akv_err *err)
 {
-    int rc = reserve_text(b, len, err);
     b->len = 0;
+    int rc = reserve_text(b, len, err);
     for (size_t i = 0; rc == 0 && i < len;) {
         size_t end = i;
         while (end < len && !decides(s[end]))

@@ -147,7 +147,7 @@ static void read_all(const char *text, size_t len, size_t chunk, struct akv_buf 
         if (rc == 1)
             akv_json_dump(out, v);
         else
-            akv_buf_printf(out, "E%d@%d", rc, atoi(strstr(err.msg, "offset ") + 7)); /* NOLINT */
+            akv_buf_printf(out, "E%d@%d", rc, (int)strtol(strstr(err.msg, "offset ") + 7, NULL, 10));
         akv_buf_putc(out, ' ');
         json_decref(v);
         if (rc == AKV_E_IO)

@@ -184,7 +184,7 @@ static void cut(const struct akv_tokpre *pre, const char *s, size_t len, bool no
     assert_ptr_equal(c->end, s + len);
 }
 
-/* Words found without the pattern are those that the pattern finds, for every pre-tokenizer; pieces cover the text without a gap. */
+/* Words found without the pattern are those that the pattern finds, for every pre-tokenizer; pieces leave no gap. */
 static void shortcut_equals_pattern(void **state)
 {
     (void)state;
@@ -306,6 +306,27 @@ static void nfc_equals_utf8proc(void **state)
     akv_toknfc_release(&nfc);
 }
 
+/* NFC is that of utf8proc for every character there is, after a letter and before a mark. */
+static void nfc_of_every_character(void **state)
+{
+    (void)state;
+    struct akv_toknfc nfc = {0};
+    struct akv_err err = {0};
+    for (uint32_t cp = 1; cp < 0x110000; cp++) {
+        if (cp >= 0xd800 && cp < 0xe000)
+            continue;
+        char s[8] = "o";
+        size_t len = 1 + put_char(s + 1, cp);
+        len += put_char(s + len, 0x323);
+        utf8proc_uint8_t *want = utf8proc_NFC((utf8proc_uint8_t *)s);
+        assert_ok(akv_toknfc_apply(&nfc, s, len, &err), &err);
+        if (nfc.len != strlen((char *)want) || memcmp(nfc.text, want, nfc.len) != 0)
+            fail_msg("U+%04X", cp);
+        free(want);
+    }
+    akv_toknfc_release(&nfc);
+}
+
 /* Half a million marks in the wrong order are put right in linear time. */
 static void nfc_is_linear(void **state)
 {
@@ -381,10 +402,15 @@ static void threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_bytes),      cmocka_unit_test(long_runs),
-        cmocka_unit_test(merging),           cmocka_unit_test(shortcut_equals_pattern),
-        cmocka_unit_test(cutting_is_linear), cmocka_unit_test(nfc_equals_utf8proc),
-        cmocka_unit_test(nfc_is_linear),     cmocka_unit_test(threads),
+        cmocka_unit_test(random_bytes),
+        cmocka_unit_test(long_runs),
+        cmocka_unit_test(merging),
+        cmocka_unit_test(shortcut_equals_pattern),
+        cmocka_unit_test(cutting_is_linear),
+        cmocka_unit_test(nfc_equals_utf8proc),
+        cmocka_unit_test(nfc_of_every_character),
+        cmocka_unit_test(nfc_is_linear),
+        cmocka_unit_test(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
