@@ -104,6 +104,9 @@ static void options(struct tool *t, int argc, char **argv)
         case 't':
         case '@':
             parse_list(&t->threads, optarg, 256, "--threads");
+            for (size_t i = 0; i < t->threads.n; i++)
+                if (!t->threads.v[i])
+                    cmd_die(2, "--threads: must be at least 1");
             break;
         case 'r':
             t->reps = (uint32_t)cmd_number(optarg, 1000, "--repetitions");
@@ -377,7 +380,7 @@ static void turns(struct tool *t)
 
 int main(int argc, char **argv)
 {
-    cmd_name = "akv-bench";
+    cmd_begin("akv-bench");
     struct tool t = {.first = true};
     struct akv_err err = {0};
     char *about;

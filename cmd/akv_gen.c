@@ -49,7 +49,6 @@ struct tool {
     const char **stop;
     struct akv_model *model;
     struct cmd_out out;
-    bool save_failed;
 };
 
 static void options(struct tool *t, int argc, char **argv)
@@ -237,16 +236,13 @@ static int answer(void *ctx, struct akv_session *s, const struct akv_request *r,
         cmd_stats(&t->o, akv_request_id(r), &st);
     }
     akv_reply_release(&reply);
-    if (save_err.code && !t->save_failed) {
-        t->save_failed = true;
-        cmd_report(&save_err);
-    }
+    cmd_report_save(&save_err);
     return rc;
 }
 
 int main(int argc, char **argv)
 {
-    cmd_name = "akv-gen";
+    cmd_begin("akv-gen");
     struct tool t = {0};
     options(&t, argc, argv);
     cmd_catch_signals();

@@ -32,6 +32,7 @@ struct tool {
     bool json, verify, quick, raw, text, root;
     struct akv_model *model; /* for --text */
     struct cmd_out out;
+    uint64_t n_done; /* files described */
     json_int_t pages, tokens, requests, sections, raw_bytes, coded_bytes;
 };
 
@@ -94,7 +95,36 @@ static void print_fields(struct tool *t, const json_t *fields)
 {
     const char *tag;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)fields, tag, value) print(t, "    %-12s %s\n", tag, json_string_value(value));
+    json_object_foreach((json_t *)(uintptr_t)fields, tag, value)
+    {
+        char *line = cmd_escaped(tag);
+        print(t, "    %-12s %s\n", line, json_string_value(value));
+        free(line);
+    }
+}
+
+static void escape_strings(json_t *object)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        char *line = json_is_string(value) ? cmd_escaped(json_string_value(value)) : NULL;
+        if (line && json_string_set(value, line))
+            cmd_die(5, "out of memory");
+        free(line);
+    }
+}
+
+/* A description to be shown: names and ingredients come from elsewhere and may hold anything, each is to stay on its line. */
+static json_t *load_shown(const char *json)
+{
+    json_t *o = json_loads(json, 0, NULL);
+    if (!o)
+        cmd_die(5, "out of memory");
+    escape_strings(o);
+    escape_strings(json_object_get(o, "fields"));
+    return o;
 }
 
 /* The text of a page on one line, control bytes escaped. */
@@ -173,9 +203,7 @@ static void take_record(struct tool *t, const char *json)
         cmd_out_write(&t->out, json, strlen(json));
         cmd_out_write(&t->out, "\n", 1);
     }
-    json_t *o = json_loads(json, 0, NULL);
-    if (!o)
-        cmd_die(5, "out of memory");
+    json_t *o = load_shown(json);
     count(t, o);
     if (!t->json && !t->verify && !t->raw)
         print_record(t, o);
@@ -184,13 +212,16 @@ static void take_record(struct tool *t, const char *json)
 
 static void totals(struct tool *t, const char *name)
 {
+    char *line = cmd_escaped(name);
+    t->n_done++;
     if (t->verify)
-        print(t, "%s: ok: %lld pages, %lld tokens, %lld requests\n", name, (long long)t->pages, (long long)t->tokens,
+        print(t, "%s: ok: %lld pages, %lld tokens, %lld requests\n", line, (long long)t->pages, (long long)t->tokens,
               (long long)t->requests);
     else if (!t->json && !t->raw)
         print(t, "%lld pages, %lld tokens, %lld requests, %lld sections, %lld -> %lld bytes\n", (long long)t->pages,
               (long long)t->tokens, (long long)t->requests, (long long)t->sections, (long long)t->raw_bytes,
               (long long)t->coded_bytes);
+    free(line);
 }
 
 static void inspect_stream(struct tool *t, struct akv_input *in, const char *name)
@@ -237,7 +268,7 @@ static void print_model(struct tool *t, const json_t *o)
     json_object_foreach(json_object_get(o, "tensors"), dtype, mix)
         print(t, "  %-8s %4lld tensors %12lld bytes\n", dtype, (long long)num(mix, "tensors"), (long long)num(mix, "bytes"));
     print(t, "  vocabulary %lld, tokenizer %.16s, chat template: %s\n", (long long)num(o, "vocabulary"), str(o, "tokenizer"),
-          json_is_true(json_object_get(o, "chat_template")) ? "yes" : "no");
+          !json_is_true(json_object_get(o, "chat_template")) ? "no" : json_object_get(o, "chat_template_error") ? "broken" : "yes");
 }
 
 static void print_root(struct tool *t, const struct akv_model *m)
@@ -273,25 +304,28 @@ static void inspect_model(struct tool *t, const char *path)
         cmd_notes(cmd_strdup(akv_model_notes(m)));
     if (akv_inspect_model(m, path, &json, &err) < 0)
         cmd_die_err(&err);
+    json_t *o = load_shown(json);
+    if (json_object_get(o, "chat_template_error"))
+        cmd_note("%s: chat template: %s", path, str(o, "chat_template_error"));
     if (t->json) {
         cmd_out_write(&t->out, json, strlen(json));
         cmd_out_write(&t->out, "\n", 1);
     } else {
-        json_t *o = json_loads(json, 0, NULL);
         print_model(t, o);
         if (reason.code)
             print(t, "  cannot be run: %s\n", reason.msg);
-        json_decref(o);
     }
+    json_decref(o);
     free(json);
     if (t->root && !reason.code)
         print_root(t, m);
+    t->n_done++;
     akv_model_close(m);
 }
 
 int main(int argc, char **argv)
 {
-    cmd_name = "akv-inspect";
+    cmd_begin("akv-inspect");
     struct tool t = {0};
     options(&t, argc, argv);
     if (t.text)
@@ -300,7 +334,7 @@ int main(int argc, char **argv)
     struct cmd_inputs inputs;
     cmd_inputs_init(&inputs, argc - optind, argv + optind);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
-        const char *name = inputs.names[inputs.at];
+        const char *name = cmd_input_name(&inputs);
         switch (akv_input_kind(in)) {
         case AKV_KIND_STREAM:
             inspect_stream(&t, in, name);
@@ -314,6 +348,7 @@ int main(int argc, char **argv)
             cmd_die(3, "%s: empty input", name);
         }
     }
+    cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);
     akv_model_close(t.model);
     return cmd_exit();

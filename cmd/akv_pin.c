@@ -45,6 +45,7 @@ struct tool {
     enum verb verb;
     bool all, json;
     const char *root;
+    struct cmd_inputs inputs; /* of a pin */
     struct cmd_out out;
 };
 
@@ -87,6 +88,12 @@ static void options(struct tool *t, int argc, char **argv)
     }
     if (t->json && t->verb != LIST)
         cmd_die(2, "--json goes with --list");
+    if (t->o.out && t->verb != LIST && t->verb != EXPORT)
+        cmd_die(2, "-o goes with --list or --export");
+    if (t->root && (t->verb == PIN || t->verb == LIST))
+        cmd_die(2, "--root goes with --remove, --rename or --export");
+    if (t->root && (!*t->root || strspn(t->root, "0123456789abcdef") != strlen(t->root)))
+        cmd_die(2, "--root: %.70s: must be the first digits of a root, in lower-case hexadecimal", t->root);
     if (t->all && t->verb != PIN)
         cmd_die(2, "--all goes with pinning a stream");
     static const int operands[] = {[PIN] = 1, [LIST] = 0, [REMOVE] = 1, [RENAME] = 2, [EXPORT] = 1};
@@ -135,18 +142,16 @@ static int list_one(void *ctx, const struct akv_pin *pin, struct akv_err *err)
 
 static int pin(struct tool *t, struct akv_store *store, const char *name, struct akv_err *err)
 {
-    struct cmd_inputs inputs;
     char made_by[64];
-    cmd_first_input(&inputs, 0, NULL);
     snprintf(made_by, sizeof made_by, "akv-pin %s", akv_version());
-    int rc = akv_pin_stream(store, inputs.in, name, t->all, made_by, told, lint, NULL, err);
-    cmd_input_done(&inputs);
+    int rc = akv_pin_stream(store, t->inputs.in, name, t->all, made_by, told, lint, NULL, err);
+    cmd_input_done(&t->inputs);
     return rc;
 }
 
 int main(int argc, char **argv)
 {
-    cmd_name = "akv-pin";
+    cmd_begin("akv-pin");
     struct tool t = {0};
     options(&t, argc, argv);
     if (!t.o.store)
@@ -156,6 +161,11 @@ int main(int argc, char **argv)
     struct akv_err err = {0};
     struct akv_store *store;
     char **names = argv + optind;
+    if (t.verb == PIN) { /* no store is made for what is none */
+        cmd_first_input(&t.inputs, 0, NULL);
+        if (akv_input_kind(t.inputs.in) != AKV_KIND_STREAM)
+            cmd_die(3, "%s: not an akv stream", cmd_input_name(&t.inputs));
+    }
     if (akv_store_open(&store, t.o.store, t.verb == PIN ? AKV_STORE_CREATE : 0, &err) < 0)
         cmd_die_err(&err);
     bool writes = t.verb == LIST || t.verb == EXPORT;

@@ -35,15 +35,17 @@ static void take_base(struct akv_session *s, const char *path)
 static int prefill(void *ctx, struct akv_session *s, const struct akv_request *r, struct akv_err *err)
 {
     struct akv_stats st;
-    int rc = akv_session_prefill(s, r, &st, err);
+    struct akv_err save_err = {0};
+    int rc = akv_session_prefill(s, r, &st, &save_err, err);
     if (rc == 0)
         cmd_stats(ctx, akv_request_id(r), &st);
+    cmd_report_save(&save_err);
     return rc;
 }
 
 int main(int argc, char **argv)
 {
-    cmd_name = "akv-prefill";
+    cmd_begin("akv-prefill");
     struct cmd_opts o;
     const char *base = NULL;
     bool delta = false;

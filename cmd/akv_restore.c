@@ -31,7 +31,7 @@ static int restore(void *ctx, struct akv_session *s, const struct akv_request *r
 
 int main(int argc, char **argv)
 {
-    cmd_name = "akv-restore";
+    cmd_begin("akv-restore");
     struct tool t = {0};
     cmd_opts_init(&t.o);
     for (int c; (c = cmd_getopt(argc, argv, CMD_RUN_SHORT, longs)) != -1;) {

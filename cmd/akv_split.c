@@ -39,6 +39,7 @@ struct tool {
     char **seen;            /* ids of the prefixes emitted */
     size_t n_seen, cap_seen;
     bool differs;
+    uint64_t n_done;
 };
 
 static void options(struct tool *t, int argc, char **argv)
@@ -175,6 +176,8 @@ static void run(struct tool *t, struct akv_input *in)
         akv_request_free(r);
         if (rc < 0)
             cmd_report(&err);
+        else
+            t->n_done++;
         if (akv_exit_status(rc) == 5)
             return;
     }
@@ -182,7 +185,7 @@ static void run(struct tool *t, struct akv_input *in)
 
 int main(int argc, char **argv)
 {
-    cmd_name = "akv-split";
+    cmd_begin("akv-split");
     struct tool t = {0};
     options(&t, argc, argv);
     cmd_catch_signals();
@@ -193,12 +196,13 @@ int main(int argc, char **argv)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
     char *base = (char *)(uintptr_t)t.diff;
     if (t.diff)
-        cmd_inputs_init(&t.base, 1, &base);
+        cmd_first_input(&t.base, 1, &base);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
         if (akv_input_kind(in) != AKV_KIND_JSON)
-            cmd_die(3, "%s: not token records", inputs.names[inputs.at]);
+            cmd_die(3, "%s: not token records", cmd_input_name(&inputs));
         run(&t, in);
     }
+    cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);
     for (size_t i = 0; i < t.n_seen; i++)
         free(t.seen[i]);

@@ -33,6 +33,7 @@ struct tool {
     const char *template_path, *now;
     struct akv_model *model;
     struct cmd_out out;
+    uint64_t n_done;
 };
 
 enum {
@@ -140,21 +141,25 @@ static int64_t parse_time(const char *text)
     return t;
 }
 
-/* Text out: as it is, or as a {"id","text"} line. */
-static void put_text(struct tool *t, const char *id, const char *text, size_t len)
+/* Text out: as it is, or as a {"id","text"} line. 1, or an error. */
+static int put_text(struct tool *t, const char *id, const char *text, size_t len, struct akv_err *err)
 {
     if (!t->json) {
         cmd_out_write(&t->out, text, len);
-        return;
+        return 1;
     }
     json_t *line = json_pack("{s:s, s:s%}", "id", id, "text", text, len);
     char *dump = line ? json_dumps(line, JSON_COMPACT) : NULL;
-    if (!dump)
-        cmd_die(3, "request %.40s: its text is not valid UTF-8: use --decode without --json", id);
+    json_decref(line);
+    if (!dump) {
+        err->code = AKV_E_INPUT;
+        snprintf(err->msg, sizeof err->msg, "request %.40s: its text is not valid UTF-8: use --decode without --json", id);
+        return err->code;
+    }
     cmd_out_write(&t->out, dump, strlen(dump));
     cmd_out_write(&t->out, "\n", 1);
     free(dump);
-    json_decref(line);
+    return 1;
 }
 
 static int decode_next(struct tool *t, struct akv_input *in, struct akv_err *err)
@@ -166,13 +171,13 @@ static int decode_next(struct tool *t, struct akv_input *in, struct akv_err *err
     size_t n, len;
     char *text;
     const uint32_t *ids = akv_request_ids(r, &n);
-    int bad = akv_decode(t->model, ids, n, t->skip_control, &text, &len, err);
-    if (bad == 0) {
-        put_text(t, akv_request_id(r), text, len);
+    rc = akv_decode(t->model, ids, n, t->skip_control, &text, &len, err);
+    if (rc == 0) {
+        rc = put_text(t, akv_request_id(r), text, len, err);
         free(text);
     }
     akv_request_free(r);
-    return bad < 0 ? bad : 1;
+    return rc;
 }
 
 static int render_next(struct tool *t, struct akv_input *in, char **notes, struct akv_err *err)
@@ -181,7 +186,7 @@ static int render_next(struct tool *t, struct akv_input *in, char **notes, struc
     size_t len;
     int rc = akv_chat_text(&text, &len, &id, in, t->model, &t->chat, notes, err);
     if (rc > 0) {
-        put_text(t, id, text, len);
+        rc = put_text(t, id, text, len, err);
         free(text);
         free(id);
     }
@@ -219,6 +224,8 @@ static void run(struct tool *t, struct akv_input *in)
         cmd_notes(notes);
         if (rc < 0)
             cmd_report(&err);
+        else if (rc > 0)
+            t->n_done++;
         if (rc == 0 || t->mode == RAW || akv_exit_status(rc) == 5)
             return;
     }
@@ -226,7 +233,7 @@ static void run(struct tool *t, struct akv_input *in)
 
 int main(int argc, char **argv)
 {
-    cmd_name = "akv-tokenize";
+    cmd_begin("akv-tokenize");
     struct tool t = {0};
     options(&t, argc, argv);
     cmd_catch_signals();
@@ -239,14 +246,13 @@ int main(int argc, char **argv)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
     cmd_out_open(&t.out, t.o.out, false);
     struct cmd_inputs inputs;
-    cmd_inputs_init(&inputs, argc - optind, argv + optind);
+    cmd_first_input(&inputs, argc - optind, argv + optind);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
         if (akv_input_kind(in) == AKV_KIND_STREAM || akv_input_kind(in) == AKV_KIND_GGUF)
-            cmd_die(3, "%s: is binary: JSON or text is needed", inputs.names[inputs.at]);
+            cmd_die(3, "%s: is binary: JSON or text is needed", cmd_input_name(&inputs));
         run(&t, in);
     }
-    if (!inputs.any)
-        cmd_die(3, "empty input");
+    cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);
     akv_model_close(t.model);
     free(template_text);

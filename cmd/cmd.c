@@ -1,5 +1,6 @@
 #include "cmd.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,12 +14,60 @@ int cmd_quiet, cmd_verbose;
 
 static int worst_status;
 
+#define MESSAGE_BYTES 4096
+
+/*
+ * A descriptor that the caller closed must not become that of a file: what is printed would land there, what is read would come from it.
+ * Its place is taken by one that fails: standard input for writing, the others for reading.
+ */
+static void hold_standard_fds(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            _exit(5);
+}
+
+void cmd_begin(const char *name)
+{
+    cmd_name = name;
+    hold_standard_fds();
+    signal(SIGXFSZ, SIG_IGN); /* a write over the limit is an error like a full disk */
+}
+
+/* Control bytes as \xNN. line has four bytes for each of text, and one. */
+static void escape(char *line, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 0x20 || c == 0x7f)
+            line += snprintf(line, 5, "\\x%02x", c);
+        else
+            *line++ = (char)c;
+    }
+    *line = '\0';
+}
+
+char *cmd_escaped(const char *text)
+{
+    char *line = cmd_alloc(strlen(text) * 4 + 1);
+    escape(line, text);
+    return line;
+}
+
+/* "akv-gen: text", one line whatever names are in it. text is at most MESSAGE_BYTES. */
+static void print_line(const char *text)
+{
+    static char line[MESSAGE_BYTES * 4 + 1];
+    escape(line, text);
+    cmd_progress_end();
+    fprintf(stderr, "%s: %s\n", cmd_name, line);
+}
+
 static void say(const char *fmt, va_list ap)
 {
-    cmd_progress_end();
-    fprintf(stderr, "%s: ", cmd_name);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    char text[MESSAGE_BYTES];
+    vsnprintf(text, sizeof text, fmt, ap);
+    print_line(text);
 }
 
 void cmd_die(int status, const char *fmt, ...)
@@ -68,8 +117,15 @@ void cmd_report(const struct akv_err *err)
     int status = akv_exit_status(err->code);
     if (status > worst_status)
         worst_status = status;
-    cmd_progress_end();
-    fprintf(stderr, "%s: %s\n", cmd_name, err->msg);
+    print_line(err->msg);
+}
+
+void cmd_report_save(const struct akv_err *err)
+{
+    static bool said;
+    if (err->code && !said)
+        cmd_report(err);
+    said = said || err->code;
 }
 
 void cmd_die_err(const struct akv_err *err)
@@ -92,6 +148,16 @@ void cmd_catch_signals(void)
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGHUP, &sa, NULL);
+}
+
+void cmd_leave_if_none(uint64_t n_done)
+{
+    if (n_done || !worst_status)
+        return;
+    if (cmd_cancel)
+        leave_by_signal();
+    cmd_out_remove_temps();
+    exit(worst_status);
 }
 
 int cmd_exit(void)

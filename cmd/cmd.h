@@ -12,21 +12,29 @@ extern const char *cmd_name;    /* "akv-gen" */
 extern volatile int cmd_cancel; /* set by SIGINT and SIGTERM once cmd_catch_signals() was called */
 extern int cmd_quiet, cmd_verbose;
 
+/* First in every main(): the tool's name; closed standard descriptors keep their places, a limit of file size is an error. */
+void cmd_begin(const char *name);
+
 /* "akv-gen: text" on stderr, then exit with this status; temporaries are removed first. */
 void cmd_die(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 /* The same for a library error. */
 void cmd_die_err(const struct akv_err *err) __attribute__((noreturn));
 /* Print a library error and remember its status for cmd_exit(). */
 void cmd_report(const struct akv_err *err);
+/* The same for a failed save, once: the session saves no more. No error is fine. */
+void cmd_report_save(const struct akv_err *err);
 /* A warning: not with -q. */
 void cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Print newline-separated warnings and free them. NULL is fine. */
 void cmd_notes(char *notes);
 void cmd_catch_signals(void);
+/* Leave now when nothing was done and errors were reported: the output stays as it was. */
+void cmd_leave_if_none(uint64_t n_done);
 /* Leave with the highest status reported, or as the signal that was caught asks. */
 int cmd_exit(void);
 void *cmd_alloc(size_t n);
 char *cmd_strdup(const char *s);
+char *cmd_escaped(const char *text); /* on one line: control bytes as \xNN */
 
 /* ---- opts.c: the common options ---- */
 
@@ -91,15 +99,18 @@ struct cmd_inputs {
     char **names;
     int n, at, fd;
     struct akv_input *in;
-    bool any; /* something was read */
+    bool any;        /* something was read */
+    uint64_t n_done; /* requests that were done */
 };
 void cmd_inputs_init(struct cmd_inputs *i, int argc, char **argv);
+const char *cmd_input_name(const struct cmd_inputs *i); /* of the current one, for messages */
 /* The current input, opened at need; NULL past the last. A file that cannot be opened is reported and passed over. */
 struct akv_input *cmd_input(struct cmd_inputs *i);
 void cmd_input_done(struct cmd_inputs *i); /* go to the next */
 /*
  * Read the first input now (before a model is loaded: an empty pipe fails at once), then every request of all inputs in order through fn,
- * which returns 0 or an error. A bad request is reported and the others go on; I/O errors and a damaged stream end the tool.
+ * which returns 0 or an error. A bad request is reported and the others go on; I/O errors and a damaged stream end the tool, and so does
+ * an input of which not one request was done. After cmd_first_input() there is an input.
  */
 void cmd_first_input(struct cmd_inputs *i, int argc, char **argv);
 void cmd_each_request(struct cmd_inputs *i, struct akv_session *s,

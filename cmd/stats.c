@@ -10,7 +10,8 @@
 
 void cmd_stats(const struct cmd_opts *o, const char *id, const struct akv_stats *st)
 {
-    if (!o->stats)
+    static bool failed;
+    if (!o->stats || failed)
         return;
     json_t *line = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "id", id, "hit", st->hit, "source", st->source,
                              "prompt_tokens", (json_int_t)st->prompt_tokens, "cached_tokens", (json_int_t)st->cached_tokens,
@@ -33,9 +34,14 @@ void cmd_stats(const struct cmd_opts *o, const char *id, const struct akv_stats 
     free(text);
     int fd = o->stats_path ? open(o->stats_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : STDERR_FILENO;
     cmd_progress_end();
-    if (fd < 0 || write(fd, with_newline, n + 1) != (ssize_t)(n + 1))
-        cmd_die(5, "%s: cannot write statistics: %s", o->stats_path ? o->stats_path : "standard error", strerror(errno));
-    if (o->stats_path)
+    if (fd < 0 || write(fd, with_newline, n + 1) != (ssize_t)(n + 1)) { /* said once: the replies go on */
+        struct akv_err err = {.code = AKV_E_IO};
+        snprintf(err.msg, sizeof err.msg, "%.900s: cannot write statistics: %s", o->stats_path ? o->stats_path : "standard error",
+                 strerror(errno));
+        cmd_report(&err);
+        failed = true;
+    }
+    if (o->stats_path && fd >= 0)
         close(fd);
     free(with_newline);
 }

@@ -17,21 +17,26 @@ void cmd_inputs_init(struct cmd_inputs *i, int argc, char **argv)
     *i = (struct cmd_inputs){.names = argc ? argv : only_stdin, .n = argc ? argc : 1, .fd = -1};
 }
 
+const char *cmd_input_name(const struct cmd_inputs *i)
+{
+    return strcmp(i->names[i->at], "-") ? i->names[i->at] : "standard input";
+}
+
 struct akv_input *cmd_input(struct cmd_inputs *i)
 {
     while (!i->in && i->at < i->n) {
-        const char *name = i->names[i->at];
-        bool is_stdin = !strcmp(name, "-");
+        const char *name = cmd_input_name(i);
+        bool is_stdin = name != i->names[i->at];
         struct akv_err err = {0};
         i->fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
         struct stat st;
         if (i->fd < 0 || fstat(i->fd, &st) < 0) {
             err.code = AKV_E_IO;
-            snprintf(err.msg, sizeof err.msg, "%.900s: cannot open: %s", is_stdin ? "standard input" : name, strerror(errno));
+            snprintf(err.msg, sizeof err.msg, "%.900s: cannot open: %s", name, strerror(errno));
         } else if (S_ISDIR(st.st_mode)) {
             err.code = AKV_E_INPUT;
             snprintf(err.msg, sizeof err.msg, "%.900s: is a directory", name);
-        } else if (akv_input_open(&i->in, i->fd, is_stdin ? "standard input" : name, &err) == 0) {
+        } else if (akv_input_open(&i->in, i->fd, name, &cmd_cancel, &err) == 0) {
             if (akv_input_kind(i->in) != AKV_KIND_EMPTY)
                 i->any = true;
             return i->in;
@@ -56,9 +61,10 @@ void cmd_input_done(struct cmd_inputs *i)
 void cmd_first_input(struct cmd_inputs *i, int argc, char **argv)
 {
     cmd_inputs_init(i, argc, argv);
-    cmd_input(i);
+    if (!cmd_input(i)) /* it was said why */
+        cmd_leave_if_none(0);
     if (!i->any)
-        cmd_die(3, "empty input");
+        cmd_die(3, "%s: empty input", cmd_input_name(i));
 }
 
 /* 1: go on with this input, 0: it is at its end. */
@@ -73,6 +79,8 @@ static int next_request(struct cmd_inputs *i, struct akv_session *s,
     if (rc > 0)
         rc = fn(ctx, s, r, &err);
     akv_request_free(r);
+    if (rc == 0 || rc == AKV_E_NO)
+        i->n_done++;
     if (rc == 0)
         return 1;
     if (akv_exit_status(rc) == 5 || !akv_session_can_go_on(s))
@@ -87,6 +95,7 @@ void cmd_each_request(struct cmd_inputs *i, struct akv_session *s,
     for (; cmd_input(i); cmd_input_done(i))
         while (next_request(i, s, fn, ctx))
             ;
+    cmd_leave_if_none(i->n_done);
 }
 
 char *cmd_slurp(const char *path, size_t most, size_t *len)
@@ -157,11 +166,13 @@ static void open_path(struct cmd_out *o, const char *path)
 void cmd_out_open(struct cmd_out *o, const char *path, bool binary)
 {
     *o = (struct cmd_out){.fd = STDOUT_FILENO, .name = "standard output"};
+    if (path && !*path)
+        cmd_die(2, "--output: an empty file name");
     if (path && strcmp(path, "-")) {
         o->name = path;
         open_path(o, path);
-    } else if (fcntl(STDOUT_FILENO, F_GETFL) < 0) {
-        cmd_die(5, "standard output: is closed");
+    } else if ((fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+        cmd_die(5, "standard output: cannot write: it is closed");
     }
     if (binary && isatty(o->fd))
         cmd_die(2, "will not write a binary stream to a terminal: redirect it or use -o FILE");

@@ -12,8 +12,8 @@
 #define AKV_INLINE static inline __attribute__((always_inline))
 
 /*
- * Ask for the bytes that a stream of weights comes to after this place: the processor's own prefetchers follow eight rows at once badly.
- * Any address will do: past the matrix lies the next one, or nothing.
+ * Ask for the bytes that a stream of weights comes to after this place: the processor's own prefetchers follow eight rows at once
+ * badly. Any address will do: past the matrix lies the next one, or nothing.
  */
 AKV_INLINE void akv_prefetch(const uint8_t *w, size_t off, size_t bytes)
 {
@@ -30,10 +30,11 @@ void akv_avx2_add(float *x, const float *y, size_t n);
 void akv_avx2_exp(float *y, const float *x, size_t n);
 bool akv_avx2_finite(const float *x, size_t n);
 
-/* avx2_mul.c, avx2_mulq.c (quantised weights), avx2_mulf.c (float weights) */
+/* avx2_mul.c, avx2_mulq.c (blocks of 32), avx2_kquant.c (super-blocks of 256), avx2_mulf.c (float weights) */
 void akv_avx2_mul(const struct akv_mul *m);
 size_t akv_avx2_mul_scratch_bytes(enum akv_dtype dtype, size_t k);
 void akv_avx2_mulq(const struct akv_mul *m);
+void akv_avx2_kquant(const struct akv_mul *m);
 size_t akv_avx2_mulq_scratch_bytes(size_t k);
 void akv_avx2_mulf(const struct akv_mul *m);
 size_t akv_avx2_mulf_scratch_bytes(size_t k);

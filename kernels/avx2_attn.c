@@ -1,7 +1,7 @@
 /*
- * Attention (numerics R4): up to six queries share every load of K and V. Scores: keys in lanes, dimensions ascending. Values: dimensions
- * in lanes, keys ascending. Where the queries of a block see different keys, those that all of them see go through the shared loop and
- * the ragged ends query by query; the order of a query's own keys stays ascending.
+ * Attention (numerics R4): up to six queries share every load of K and V. Scores: keys in lanes, dimensions ascending. Values:
+ * dimensions in lanes, keys ascending. Where the queries of a block see different keys, those that all of them see go through the
+ * shared loop and the ragged ends query by query; the order of a query's own keys stays ascending.
  */
 #include "kernels/avx2_math.h"
 #include "kernels/fp32.h"

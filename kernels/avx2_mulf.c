@@ -10,18 +10,25 @@ AKV_INLINE __m256 load8(enum akv_dtype t, const uint8_t *w)
 {
     if (t == AKV_F32)
         return _mm256_loadu_ps((const float *)(const void *)w);
+    if (t == AKV_BF16)
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)w)), 16));
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)w));
 }
 
 static float load1(enum akv_dtype t, const uint8_t *w)
 {
+    float x;
+    uint16_t h;
     if (t == AKV_F32) {
-        float x;
         memcpy(&x, w, sizeof x);
         return x;
     }
-    uint16_t h;
     memcpy(&h, w, sizeof h);
+    if (t == AKV_BF16) {
+        const uint32_t u = (uint32_t)h << 16;
+        memcpy(&x, &u, sizeof x);
+        return x;
+    }
     return _cvtsh_ss(h);
 }
 
@@ -147,6 +154,8 @@ void akv_avx2_mulf(const struct akv_mul *m)
 {
     if (m->dtype == AKV_F32)
         mul(AKV_F32, m);
+    else if (m->dtype == AKV_BF16)
+        mul(AKV_BF16, m);
     else
         mul(AKV_F16, m);
 }

@@ -1,5 +1,6 @@
 /*
- * Single-precision arithmetic that the specification is written in (numerics R5): fma and conversions, exact on every libc and compiler.
+ * Single-precision arithmetic that the specification is written in (numerics R5): fma and conversions, exact on every libc and
+ * compiler.
  */
 #ifndef AKV_KERNELS_FP32_H
 #define AKV_KERNELS_FP32_H

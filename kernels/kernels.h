@@ -2,9 +2,9 @@
  * The contract of every compute kernel: struct akv_ops. kernels/scalar*.c is the specification, numerics.md in C; every other
  * table is bit-equal to it on all inputs (tests/unit/test_kernels). One file per instruction set and family of ops.
  *
- * Preconditions throughout: pointers to floats are 32-byte aligned unless said; counts may be any value, also 0, and not a multiple of
- * a vector; inputs and outputs do not overlap unless said; the float environment is the standard one (base/pool.h).
- * No op allocates, none has state; scratch comes from the caller.
+ * Preconditions throughout: pointers to floats are 32-byte aligned unless said; counts may be any value, also 0, and not a multiple
+ * of a vector; inputs and outputs do not overlap unless said; the float environment is the standard one (base/pool.h). No op
+ * allocates, none has state; scratch comes from the caller.
  */
 #ifndef AKV_KERNELS_H
 #define AKV_KERNELS_H
@@ -42,25 +42,28 @@ struct akv_mul {
 
 /* One query of an attention tile: one (row, head). */
 struct akv_attn_query {
-    const float *q;      /* [dim_k], after RoPE */
-    float *o;            /* [dim_v] */
-    uint32_t from, to;   /* visible keys: from <= position < to; to > from */
+    const float *q;    /* [dim_k], after RoPE */
+    float *o;          /* [dim_v] */
+    uint32_t from, to; /* visible keys: from <= position < to; to > from */
 };
 
 struct akv_attn {
     const uint8_t *const *pages; /* page p holds positions 64p..64p+63; only those that cover [min from, max to) are read */
     size_t k_offset, v_offset;   /* of this kv head in a page: K as [dim_k][64], V as [64][dim_v], in the KV dtype */
     uint32_t dim_k, dim_v;
-    float scale;                 /* applied after the score's chain */
+    float scale; /* applied after the score's chain */
     struct akv_attn_query *queries;
-    size_t n_queries;            /* all of the same sequence and kv head */
-    void *scratch;               /* attn_scratch_bytes(dim_k, dim_v) bytes, 64-byte aligned */
+    size_t n_queries; /* all of the same sequence and kv head */
+    void *scratch;    /* attn_scratch_bytes(dim_k, dim_v) bytes, 64-byte aligned */
 };
 
 struct akv_ops {
     const char *name; /* "scalar", "avx2" */
 
-    /* R2: q, d, sum of one row of k (a multiple of 32) values. Returns 0, or -1 when a value is not finite (q, d, sum are then 0 / NaN). */
+    /*
+     * R2: q, d, sum of one row of k (a multiple of 32) values. Returns 0, or -1 when a value is not finite: the block that holds it
+     * has q and sum 0 and d NaN.
+     */
     int (*quantise)(int8_t *q, float *d, int32_t *sum, const float *x, size_t k);
 
     /* R1, R2: the matrix product. */
@@ -76,16 +79,17 @@ struct akv_ops {
     /* Rotation of n_rot leading elements of one head in place; cs holds n_rot/2 pairs (cos, sin). style: enum akv_rope_style */
     void (*rope)(float *x, const float *cs, size_t n_rot, int style);
 
-    /* gate[i] = silu(gate[i]) * up[i] */
+    /* gate[i] = silu(gate[i]) * up[i]; the same with the tanh approximation of gelu */
     void (*silu_mul)(float *gate, const float *up, size_t n);
+    void (*gelu_mul)(float *gate, const float *up, size_t n);
 
     /* x[i] = x[i] + y[i] */
     void (*add)(float *x, const float *y, size_t n);
 
     /*
-     * Round one token's K and V of one kv head to the KV dtype and put them into slot `slot` of a page: k[dim_k] goes to column slot of
-     * [dim_k][64] at page + k_offset, v[dim_v] to row slot of [64][dim_v] at page + v_offset. Returns 0, or -1 when a value is not
-     * finite or overflows the dtype. [0]: f16, [1]: f32.
+     * Round one token's K and V of one kv head to the KV dtype and put them into slot `slot` of a page: k[dim_k] goes to column
+     * slot of [dim_k][64] at page + k_offset, v[dim_v] to row slot of [64][dim_v] at page + v_offset. Returns 0, or -1 when a value
+     * is not finite or overflows the dtype; the slot then holds anything. [0]: f16, [1]: f32.
      */
     int (*kv_put[2])(uint8_t *page, size_t k_offset, size_t v_offset, uint32_t slot, const float *k, uint32_t dim_k, const float *v,
                      uint32_t dim_v);

@@ -1,6 +1,7 @@
 /*
  * The scalar table: the specification that every other table is tested against, bit for bit.
  */
+#include "kernels/gelu.h"
 #include "kernels/scalar.h"
 
 const struct akv_ops akv_ops_scalar = {
@@ -12,6 +13,7 @@ const struct akv_ops akv_ops_scalar = {
     .rmsnorm = akv_scalar_rmsnorm,
     .rope = akv_scalar_rope,
     .silu_mul = akv_scalar_silu_mul,
+    .gelu_mul = akv_scalar_gelu_mul,
     .add = akv_scalar_add,
     .kv_put = {akv_scalar_kv_put_f16, akv_scalar_kv_put_f32},
     .attn = {akv_scalar_attn_f16, akv_scalar_attn_f32},

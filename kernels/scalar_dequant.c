@@ -1,53 +1,39 @@
 /*
- * Rows of a weight matrix as f32. Order of operations: products first, then one subtraction or addition, each rounded.
+ * Rows of a weight matrix as f32. Order of operations, each rounded: d * scale (the sub-scale, where there is one), times the integer w;
+ * then one addition of m (Q4_1, Q5_1) or one subtraction of dmin * min (Q2_K, Q4_K, Q5_K).
  */
 #include "kernels/fp32.h"
 #include "kernels/scalar.h"
+#include "kernels/scalar_quant.h"
 
-static void block_f32(float *y, const uint8_t *w)
+static void decode(float *y, const struct akv_weights *b, enum akv_minimum minimum)
 {
-    memcpy(y, w, sizeof *y);
-}
-
-static void block_f16(float *y, const uint8_t *w)
-{
-    *y = akv_f32_from_f16(akv_load16(w));
-}
-
-static void block_q4_0(float *y, const uint8_t *w)
-{
-    float d = akv_f32_from_f16(akv_load16(w));
-    for (size_t i = 0; i < 16; i++) {
-        y[i] = d * (float)((w[2 + i] & 15) - 8);
-        y[i + 16] = d * (float)((w[2 + i] >> 4) - 8);
+    for (size_t i = 0; i < AKV_QBLOCK; i++) {
+        y[i] = b->d * (float)b->scale[i / 16] * (float)b->w[i];
+        if (minimum == AKV_MIN_ADDED)
+            y[i] = y[i] + b->m;
+        else if (minimum == AKV_MIN_SUBTRACTED)
+            y[i] = y[i] - b->m * (float)b->min[i / 16];
     }
 }
 
-static void block_q4_1(float *y, const uint8_t *w)
+static void decode_floats(enum akv_dtype dtype, float *y, const uint8_t *row, size_t k)
 {
-    float d = akv_f32_from_f16(akv_load16(w)), m = akv_f32_from_f16(akv_load16(w + 2));
-    for (size_t i = 0; i < 16; i++) {
-        y[i] = d * (float)(w[4 + i] & 15) + m;
-        y[i + 16] = d * (float)(w[4 + i] >> 4) + m;
-    }
+    for (size_t i = 0; i < k; i++)
+        y[i] = akv_scalar_widen(dtype, row, i);
 }
-
-static void block_q8_0(float *y, const uint8_t *w)
-{
-    float d = akv_f32_from_f16(akv_load16(w));
-    for (size_t i = 0; i < 32; i++) {
-        y[i] = d * (float)(int8_t)w[2 + i];
-    }
-}
-
-static void (*const blocks[AKV_DTYPES])(float *y, const uint8_t *w) = {
-    [AKV_F32] = block_f32, [AKV_F16] = block_f16, [AKV_Q4_0] = block_q4_0, [AKV_Q4_1] = block_q4_1, [AKV_Q8_0] = block_q8_0,
-};
 
 void akv_scalar_dequant(enum akv_dtype dtype, float *y, const uint8_t *row, size_t k)
 {
     const struct akv_dtype_info *t = &akv_dtypes[dtype];
-    for (size_t i = 0; i < k; i += t->block, row += t->block_bytes) {
-        blocks[dtype](y + i, row);
+    const struct akv_quant *quant = &akv_quants[dtype];
+    if (!t->quantised) {
+        decode_floats(dtype, y, row, k);
+        return;
+    }
+    for (size_t i = 0; i < k; i += AKV_QBLOCK) {
+        struct akv_weights b;
+        quant->unpack(&b, row + i / t->block * t->block_bytes, i % t->block / AKV_QBLOCK);
+        decode(y + i, &b, quant->minimum);
     }
 }

@@ -63,7 +63,13 @@ enum akv_kind {
 
 struct akv_input;
 
-AKV_API int akv_input_open(struct akv_input **out, int fd, const char *name, struct akv_err *err); /* fd is borrowed */
+/*
+ * fd is borrowed. cancel (may be NULL) is what a signal handler sets to end a read that waits (AKV_E_CANCEL); it must outlive the input.
+ * Waits for the first byte.
+ */
+AKV_API int akv_input_open(struct akv_input **out, int fd, const char *name, const volatile int *cancel, struct akv_err *err);
+/* Go on with another descriptor, as cat would join them: pages met before stay known, requests are counted on. */
+AKV_API int akv_input_next(struct akv_input *in, int fd, const char *name, struct akv_err *err);
 AKV_API void akv_input_close(struct akv_input *in);
 AKV_API enum akv_kind akv_input_kind(const struct akv_input *in);
 
@@ -106,6 +112,12 @@ AKV_API int akv_request_json(const struct akv_request *r, char **json, size_t *l
 /* The exact bytes of ids; control tokens as their text, or left out. */
 AKV_API int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n, bool skip_control, char **text, size_t *len,
                        struct akv_err *err);
+
+/*
+ * Reply bytes as text for JSON (malloc'd): bytes that are no UTF-8 become U+FFFD each, an incomplete character at the end is left out.
+ * A message with this content is recognised as the tokens' own.
+ */
+AKV_API int akv_clean_text(const char *text, size_t len, char **clean, size_t *clean_len, struct akv_err *err);
 
 /*
  * The prefixes that `what` names, an anchor, "last" or "all", each as a request of its own: id "NAME:key", max_tokens 0.
@@ -168,7 +180,7 @@ AKV_API int akv_session_open(struct akv_session **out, const struct akv_model *m
 AKV_API void akv_session_close(struct akv_session *s); /* before the model; NULL-safe */
 
 /* Write a stream to fd: pages of every request as they are computed or restored, then the request. Finish with akv_session_finish(). */
-AKV_API int akv_session_output(struct akv_session *s, int fd, const char *name, bool without_restored, struct akv_err *err);
+AKV_API int akv_session_output(struct akv_session *s, int fd, const char *name, bool without_input, struct akv_err *err);
 /* End the output stream (E). Nothing to do without one. */
 AKV_API int akv_session_finish(struct akv_session *s, struct akv_err *err);
 /* Take the pages of a stream as already known to the reader of the output: they are restored from, and left out of it. */
@@ -181,9 +193,13 @@ AKV_API int akv_session_base(struct akv_session *s, int fd, const char *name, st
 AKV_API int akv_session_next(struct akv_session *s, struct akv_input *in, struct akv_request **out, struct akv_err *err);
 AKV_API bool akv_session_can_go_on(const struct akv_session *s);
 
-/* Restore or compute all of the prompt's KV, publish and write what is asked for. */
-AKV_API int akv_session_prefill(struct akv_session *s, const struct akv_request *r, struct akv_stats *st, struct akv_err *err);
-/* Emit what the store has of the prompt, then the request; nothing is computed. require: AKV_E_NO unless all of it is there. */
+/*
+ * Restore or compute all of the prompt's KV, publish and write what is asked for. A failed save is reported through *save_err (may be NULL)
+ * and leaves the output whole.
+ */
+AKV_API int akv_session_prefill(struct akv_session *s, const struct akv_request *r, struct akv_stats *st, struct akv_err *save_err,
+                                struct akv_err *err);
+/* Emit what the store has of the prompt, then the request; nothing is computed. require: AKV_E_NO unless it is a full hit. */
 AKV_API int akv_session_restore(struct akv_session *s, const struct akv_request *r, bool require, struct akv_stats *st,
                                 struct akv_err *err);
 
@@ -273,9 +289,9 @@ AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *ro
  */
 AKV_API int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t **body, size_t *body_bytes,
                              struct akv_err *err);
-/* A model file described as one line of JSON. with_root: also its weights digest and root (hashes the weights). */
+/* A model file described as one line of JSON. */
 AKV_API int akv_inspect_model(const struct akv_model *m, const char *path, char **json, struct akv_err *err);
-/* The root of a session's pages and its ingredients: {"root","fields":{...}}. */
+/* The root of a session's pages and its ingredients: {"root","fields":{...}}. Hashes the weights unless their digest is cached. */
 AKV_API int akv_session_root(struct akv_session *s, char **json, struct akv_err *err);
 
 /* ---- benchmarks ---- */

@@ -1,5 +1,7 @@
 #include "base/bytes.h"
 
+#include <string.h>
+
 void akv_hex(char *hex, const void *bytes, size_t n)
 {
     static const char digits[] = "0123456789abcdef";
@@ -53,6 +55,35 @@ size_t akv_utf8_len(const char *s, size_t len)
     if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
         (p[0] == 0xf4 && p[1] > 0x8f))
         return 0;
+    return n;
+}
+
+/* Whether s[0..len) is the beginning of a character that may still be completed. */
+static bool is_incomplete(const char *s, size_t len)
+{
+    static const char *const ends[] = {"\x80", "\x80\x80", "\x80\x80\x80", "\xa0\x80", "\x90\x80\x80"};
+    char whole[8];
+    for (size_t i = 0; len < 4 && i < sizeof ends / sizeof *ends; i++) {
+        size_t n = strlen(ends[i]);
+        memcpy(whole, s, len);
+        memcpy(whole + len, ends[i], n);
+        if (akv_utf8_len(whole, len + n) == len + n)
+            return true;
+    }
+    return false;
+}
+
+size_t akv_utf8_clean(char *out, const char *text, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len;) {
+        size_t c = akv_utf8_len(text + i, len - i);
+        if (!c && is_incomplete(text + i, len - i))
+            break;
+        memcpy(out + n, c ? text + i : "\xef\xbf\xbd", c ? c : 3);
+        n += c ? c : 3;
+        i += c ? c : 1;
+    }
     return n;
 }
 

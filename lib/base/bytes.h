@@ -48,6 +48,12 @@ bool akv_unhex(void *bytes, size_t n, const char *hex, size_t hex_len);
 /* Length of the valid UTF-8 sequence at s (1–4), or 0: broken, overlong, surrogate or cut. */
 size_t akv_utf8_len(const char *s, size_t len);
 
+/*
+ * Copy text to out (room for 3 * len bytes) as valid UTF-8: bytes that are not become U+FFFD each, an incomplete character at the end is
+ * left out. Returns the length.
+ */
+size_t akv_utf8_clean(char *out, const char *text, size_t len);
+
 /* Whether all of s is valid UTF-8; *bad (may be NULL) is the offset of the first byte that is not. */
 bool akv_utf8_valid(const char *s, size_t len, size_t *bad);
 

@@ -25,21 +25,38 @@ int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_
     return 0;
 }
 
-ssize_t akv_read_upto(int fd, void *p, size_t n, const char *name, struct akv_err *err)
+/* One read(), again after a signal unless that one asks to stop. */
+static ssize_t read_some(int fd, void *p, size_t n, const volatile int *cancel, const char *name, struct akv_err *err)
+{
+    for (;;) {
+        ssize_t r = cancel && *cancel ? -1 : read(fd, p, n);
+        if (r >= 0)
+            return r;
+        if (cancel && *cancel)
+            return akv_fail(err, AKV_E_CANCEL, "%s: interrupted", name);
+        if (errno != EINTR)
+            return akv_fail_errno(err, "%s: cannot read", name);
+    }
+}
+
+static ssize_t read_full(int fd, void *p, size_t n, const volatile int *cancel, const char *name, struct akv_err *err)
 {
     char *at = p;
     size_t got = 0;
     while (got < n) {
-        ssize_t r = read(fd, at + got, n - got);
-        if (r < 0 && errno == EINTR)
-            continue;
+        ssize_t r = read_some(fd, at + got, n - got, cancel, name, err);
         if (r < 0)
-            return akv_fail_errno(err, "%s: cannot read", name);
+            return r;
         if (r == 0)
             break;
         got += (size_t)r;
     }
     return (ssize_t)got;
+}
+
+ssize_t akv_read_upto(int fd, void *p, size_t n, const char *name, struct akv_err *err)
+{
+    return read_full(fd, p, n, NULL, name, err);
 }
 
 int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err)
@@ -51,6 +68,20 @@ int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err
         return 0;
     akv_in_release(in);
     return AKV_E_IO;
+}
+
+int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *err)
+{
+    char *copy = akv_strndup(name, strlen(name), err);
+    if (!copy)
+        return AKV_E_IO;
+    free(in->name);
+    in->name = copy;
+    in->fd = fd;
+    in->at = in->end = 0;
+    in->offset = 0;
+    in->eof = false;
+    return 0;
 }
 
 void akv_in_release(struct akv_in *in)
@@ -68,17 +99,13 @@ static int fill(struct akv_in *in, struct akv_err *err)
         in->end -= in->at;
         in->at = 0;
     }
-    while (!in->eof) {
-        ssize_t r = read(in->fd, in->buf + in->end, in->cap - in->end);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r < 0)
-            return akv_fail_errno(err, "%s: cannot read", in->name);
-        if (r == 0)
-            in->eof = true;
-        in->end += (size_t)r;
-        break;
-    }
+    if (in->eof)
+        return 0;
+    ssize_t r = read_some(in->fd, in->buf + in->end, in->cap - in->end, in->cancel, in->name, err);
+    if (r < 0)
+        return (int)r;
+    in->eof = r == 0;
+    in->end += (size_t)r;
     return 0;
 }
 
@@ -102,7 +129,7 @@ int akv_in_read(struct akv_in *in, void *p, size_t n, struct akv_err *err)
     in->at += take;
     ssize_t more = 0;
     if (take < n && !in->eof) {
-        more = akv_read_upto(in->fd, (char *)p + take, n - take, in->name, err);
+        more = read_full(in->fd, (char *)p + take, n - take, in->cancel, in->name, err);
         if (more < 0)
             return (int)more;
         in->eof = (size_t)more < n - take;

@@ -23,10 +23,13 @@ struct akv_in {
     size_t at, end, cap;
     uint64_t offset;
     bool eof;
+    const volatile int *cancel; /* set by a signal: a read that it interrupts ends with AKV_E_CANCEL; may be NULL */
 };
 
 int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err);
 void akv_in_release(struct akv_in *in);
+/* Go on with another descriptor from its first byte; what was left of the old one is dropped. */
+int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *err);
 /* Have n bytes (n <= 64 KiB) at *p without consuming them; returns how many there are (fewer at the end) or AKV_E_IO. */
 ssize_t akv_in_peek(struct akv_in *in, const uint8_t **p, size_t n, struct akv_err *err);
 /* Consume exactly n bytes into p; returns 1, 0 at a clean end (no byte left), or AKV_E_INPUT "ends in the middle". */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 void akv_chat_givens_release(struct akv_chat_givens *g)
 {
     for (size_t i = 0; i < g->n; i++)
@@ -24,6 +26,26 @@ static int read_ids(const json_t *list, size_t message, uint32_t n_vocab, struct
     return rc;
 }
 
+static bool begins_with(const struct akv_buf *text, const json_t *content)
+{
+    size_t len = json_string_length(content);
+    return json_is_string(content) && len <= text->len && !memcmp(text->data, json_string_value(content), len);
+}
+
+/* As a JSON reply shows it: bytes that are no UTF-8 replaced. False when out of memory. */
+static bool clean(struct akv_buf *text)
+{
+    size_t len = text->len;
+    char *out = akv_buf_reserve(text, len * 3);
+    if (!out)
+        return false;
+    size_t n = akv_utf8_clean(out, text->data, len);
+    memmove(text->data, out, n);
+    text->len = n;
+    text->data[n] = '\0';
+    return true;
+}
+
 /* Whether content is what the ids say, or the beginning of it; control tokens may have been left out of it. */
 static int is_said_by(const struct akv_tok *tok, const struct akv_ids *ids, const json_t *content, bool *yes, struct akv_err *err)
 {
@@ -34,8 +56,7 @@ static int is_said_by(const struct akv_tok *tok, const struct akv_ids *ids, cons
     for (int skip = 0; rc == 0 && !*yes && skip < 2; skip++) {
         akv_buf_clear(&text);
         rc = akv_tok_decode(tok, ids->v, ids->n, skip, &text, err);
-        size_t len = json_string_length(content);
-        *yes = json_is_string(content) && len <= text.len && !memcmp(text.data, json_string_value(content), len);
+        *yes = rc == 0 && (begins_with(&text, content) || (clean(&text) && begins_with(&text, content)));
     }
     akv_buf_release(&text);
     return rc;

@@ -122,7 +122,8 @@ static struct akv_jval slice_string(struct akv_jrun *r, struct akv_jval v, int64
     return out;
 }
 
-static struct akv_jval slice_range(struct akv_jrun *r, const struct akv_jrange *g, int64_t from, int64_t to, int64_t step, int64_t n)
+static struct akv_jval slice_range(struct akv_jrun *r, const struct akv_jrange *g, int64_t from, int64_t to, int64_t step,
+                                   int64_t n)
 {
     struct akv_jrange *out = akv_jalloc(&r->arena, sizeof *out);
     *out = (struct akv_jrange){.n = n};

@@ -39,7 +39,7 @@ void akv_jfail(struct akv_jfault *f, const char *fmt, ...)
 static char *chunk_add(struct akv_jarena *a, size_t n)
 {
     if (n > a->max - a->used)
-        akv_jfail(a->fault, "needs more than %zu MiB of memory", a->max >> 20);
+        akv_jfail(a->fault, "needs more than %zu bytes of memory", a->max);
     struct akv_jchunk *c = malloc(sizeof *c + n);
     if (!c)
         akv_jfail_as(a->fault, AKV_E_IO, "template: out of memory");
@@ -53,7 +53,7 @@ static char *chunk_add(struct akv_jarena *a, size_t n)
 void *akv_jalloc(struct akv_jarena *a, size_t n)
 {
     if (n > a->max)
-        akv_jfail(a->fault, "needs more than %zu MiB of memory", a->max >> 20);
+        akv_jfail(a->fault, "needs more than %zu bytes of memory", a->max);
     n = n ? (n + ALIGN - 1) & ~(ALIGN - 1) : ALIGN;
     if (n > (size_t)(a->end - a->at)) {
         if (n > CHUNK_BYTES / 4)

@@ -132,7 +132,7 @@ static double remainder_of(double a, double b)
 
 static double floor_of(double f)
 {
-    if (!(f > -0x1p52 && f < 0x1p52))
+    if (!(f > -AKV_JTWO_52 && f < AKV_JTWO_52))
         return f; /* whole already, infinite or not a number */
     double whole = (double)(int64_t)f;
     return whole > f ? whole - 1 : whole;
@@ -157,7 +157,7 @@ static void float_divmod(double a, double b, double *quotient, double *mod)
     *mod = m;
 }
 
-_Noreturn static void overflow(struct akv_jrun *r)
+__attribute__((noreturn)) static void overflow(struct akv_jrun *r)
 {
     akv_jdie(r, "integer does not fit 64 bits");
 }

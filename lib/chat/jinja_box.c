@@ -4,62 +4,63 @@
 
 #include <string.h>
 
-typedef struct akv_jval val;
-
 /* ---- dicts ---- */
 
-static val get(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval get(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
-    const val *found = akv_jdict_find(r, self.u.d, a[0]);
+    const struct akv_jval *found = akv_jdict_find(r, self.u.d, a[0]);
     return found ? *found : a[1].kind == AKV_J_MISSING ? AKV_JNONE : a[1];
 }
 
-static val pair_value(struct akv_jrun *r, const struct akv_jpair *p)
+static struct akv_jval pair_value(struct akv_jrun *r, const struct akv_jpair *p)
 {
-    val t = akv_jlist_new(r, AKV_JL_TUPLE);
+    struct akv_jval t = akv_jlist_new(r, AKV_JL_TUPLE);
     akv_jlist_push(r, t.u.l, p->key);
     akv_jlist_push(r, t.u.l, p->val);
     return t;
 }
 
-static val view(struct akv_jrun *r, val self, enum akv_jlist_type type)
+static struct akv_jval view(struct akv_jrun *r, struct akv_jval self, enum akv_jlist_type type)
 {
-    val out = akv_jlist_new(r, type);
+    struct akv_jval out = akv_jlist_new(r, type);
     struct akv_jdict *d = self.u.d;
     akv_jdict_open(r, d);
     akv_jtick(r, d->n);
     for (size_t i = 0; i < d->n; i++)
-        akv_jlist_push(r, out.u.l, type == AKV_JL_KEYS ? d->v[i].key : type == AKV_JL_VALUES ? d->v[i].val : pair_value(r, &d->v[i]));
+        akv_jlist_push(r, out.u.l,
+                       type == AKV_JL_KEYS     ? d->v[i].key
+                       : type == AKV_JL_VALUES ? d->v[i].val
+                                               : pair_value(r, &d->v[i]));
     return out;
 }
 
-static val keys(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval keys(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return view(r, self, AKV_JL_KEYS);
 }
 
-static val values(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval values(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return view(r, self, AKV_JL_VALUES);
 }
 
-val akv_jitems(struct akv_jrun *r, val self)
+struct akv_jval akv_jitems(struct akv_jrun *r, struct akv_jval self)
 {
     return view(r, self, AKV_JL_ITEMS);
 }
 
-static val items(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval items(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jitems(r, self);
 }
 
-static val copy_dict(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval copy_dict(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
-    val out = akv_jdict_new(r, AKV_J_DICT);
+    struct akv_jval out = akv_jdict_new(r, AKV_J_DICT);
     akv_jdict_open(r, self.u.d);
     akv_jtick(r, self.u.d->n);
     for (size_t i = 0; i < self.u.d->n; i++)
@@ -69,14 +70,14 @@ static val copy_dict(struct akv_jrun *r, val self, const val *a)
 
 /* ---- lists and tuples ---- */
 
-static void must_own(struct akv_jrun *r, val self, const char *name)
+static void must_own(struct akv_jrun *r, struct akv_jval self, const char *name)
 {
     akv_jlist_open(r, self.u.l);
     if (!self.u.l->own)
         akv_jdie(r, "%s: only lists that the template made can be changed", name);
 }
 
-static val append(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval append(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     must_own(r, self, "append");
     akv_jlist_push(r, self.u.l, a[0]);
@@ -84,7 +85,7 @@ static val append(struct akv_jrun *r, val self, const val *a)
 }
 
 /* The storage may be shared with other lists, so it is left as it is: this list moves away from it. */
-static val pop(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval pop(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     must_own(r, self, "pop");
     struct akv_jlist *l = self.u.l;
@@ -92,13 +93,13 @@ static val pop(struct akv_jrun *r, val self, const val *a)
     i = i < 0 ? i + n : i;
     if (i < 0 || i >= n)
         akv_jdie(r, "pop: no such element");
-    val out = l->v[i];
+    struct akv_jval out = l->v[i];
     if (i == 0) {
         l->v++;
         l->room = NULL;
     } else if (i < n - 1) {
         akv_jtick(r, l->n / 8);
-        val *v = akv_jalloc(&r->arena, l->n * sizeof *v);
+        struct akv_jval *v = akv_jalloc(&r->arena, l->n * sizeof *v);
         memcpy(v, l->v, (size_t)i * sizeof *v);
         memcpy(v + i, l->v + i + 1, (size_t)(n - i - 1) * sizeof *v);
         l->v = v;
@@ -108,7 +109,7 @@ static val pop(struct akv_jrun *r, val self, const val *a)
     return out;
 }
 
-static val index_in(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval index_in(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     akv_jlist_open(r, self.u.l);
     for (size_t i = 0; i < self.u.l->n; i++) {
@@ -118,7 +119,7 @@ static val index_in(struct akv_jrun *r, val self, const val *a)
     akv_jdie(r, "index: not found");
 }
 
-static val count_in(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval count_in(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     int64_t n = 0;
     akv_jlist_open(r, self.u.l);
@@ -127,7 +128,7 @@ static val count_in(struct akv_jrun *r, val self, const val *a)
     return akv_jint(n);
 }
 
-static val copy_list(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval copy_list(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jto_list(r, self, AKV_JL_LIST);
@@ -135,17 +136,17 @@ static val copy_list(struct akv_jrun *r, val self, const val *a)
 
 /* ---- loops ---- */
 
-static val cycle(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval cycle(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
     if (!args->n || args->n_kw)
         akv_jdie(r, "cycle: needs values");
     return args->v[(size_t)self.u.loop->index0 % args->n];
 }
 
-static val changed(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval changed(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
     struct akv_jloop *loop = self.u.loop;
-    val now = akv_jlist_new(r, AKV_JL_TUPLE);
+    struct akv_jval now = akv_jlist_new(r, AKV_JL_TUPLE);
     for (size_t i = 0; i < args->n; i++)
         akv_jlist_push(r, now.u.l, args->v[i]);
     bool yes = loop->changed.kind == AKV_J_MISSING || !akv_jequal(r, loop->changed, now);
@@ -157,33 +158,17 @@ static val changed(struct akv_jrun *r, val self, const struct akv_jargs *args)
 /* ---- tables ---- */
 
 static const struct akv_jfunc dict_methods[] = {
-    {"get", "key,default", 1, get, NULL},
-    {"items", "", 0, items, NULL},
-    {"keys", "", 0, keys, NULL},
-    {"values", "", 0, values, NULL},
-    {"copy", "", 0, copy_dict, NULL},
-    {"pop", NULL, 0, NULL, NULL},
-    {"popitem", NULL, 0, NULL, NULL},
-    {"update", NULL, 0, NULL, NULL},
-    {"setdefault", NULL, 0, NULL, NULL},
-    {"clear", NULL, 0, NULL, NULL},
-    {"fromkeys", NULL, 0, NULL, NULL},
-    {NULL, NULL, 0, NULL, NULL},
+    {"get", "key,default", 1, get, NULL}, {"items", "", 0, items, NULL},     {"keys", "", 0, keys, NULL},
+    {"values", "", 0, values, NULL},      {"copy", "", 0, copy_dict, NULL},  {"pop", NULL, 0, NULL, NULL},
+    {"popitem", NULL, 0, NULL, NULL},     {"update", NULL, 0, NULL, NULL},   {"setdefault", NULL, 0, NULL, NULL},
+    {"clear", NULL, 0, NULL, NULL},       {"fromkeys", NULL, 0, NULL, NULL}, {NULL, NULL, 0, NULL, NULL},
 };
 
 static const struct akv_jfunc list_methods[] = {
-    {"append", "object", 1, append, NULL},
-    {"pop", "index", 0, pop, NULL},
-    {"index", "value", 1, index_in, NULL},
-    {"count", "value", 1, count_in, NULL},
-    {"copy", "", 0, copy_list, NULL},
-    {"extend", NULL, 0, NULL, NULL},
-    {"insert", NULL, 0, NULL, NULL},
-    {"remove", NULL, 0, NULL, NULL},
-    {"reverse", NULL, 0, NULL, NULL},
-    {"sort", NULL, 0, NULL, NULL},
-    {"clear", NULL, 0, NULL, NULL},
-    {NULL, NULL, 0, NULL, NULL},
+    {"append", "object", 1, append, NULL}, {"pop", "index", 0, pop, NULL},   {"index", "value", 1, index_in, NULL},
+    {"count", "value", 1, count_in, NULL}, {"copy", "", 0, copy_list, NULL}, {"extend", NULL, 0, NULL, NULL},
+    {"insert", NULL, 0, NULL, NULL},       {"remove", NULL, 0, NULL, NULL},  {"reverse", NULL, 0, NULL, NULL},
+    {"sort", NULL, 0, NULL, NULL},         {"clear", NULL, 0, NULL, NULL},   {NULL, NULL, 0, NULL, NULL},
 };
 
 static const struct akv_jfunc tuple_methods[] = {

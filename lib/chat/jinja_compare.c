@@ -8,7 +8,7 @@
 const char *akv_jtype(struct akv_jval v)
 {
     static const char *const lists[] = {"list", "tuple", "dict_keys", "dict_values", "dict_items", "iterator"};
-    static const char *const kinds[] = {"missing", "undefined", "none",  "bool",      "int",   "float",   "str",     "list",
+    static const char *const kinds[] = {"missing", "undefined", "none",      "bool",  "int",  "float",  "str",     "list",
                                         "dict",    "range",     "namespace", "macro", "loop", "method", "function"};
     return v.kind == AKV_J_LIST ? lists[v.u.l->type] : kinds[v.kind];
 }
@@ -102,9 +102,9 @@ static int order_numbers(struct akv_jval a, struct akv_jval b)
     double f = b.u.f;
     if (f != f)
         return 2;
-    if (f >= 0x1p63)
+    if (f >= AKV_JTWO_63)
         return -1;
-    if (f < -0x1p63)
+    if (f < -AKV_JTWO_63)
         return 1;
     int64_t whole = (int64_t)f; /* towards zero */
     if (a.u.i != whole)
@@ -260,7 +260,7 @@ uint64_t akv_jhash(struct akv_jrun *r, struct akv_jval v)
     uint64_t h;
     switch (v.kind) {
     case AKV_J_FLOAT: /* as the integer if it is one: they are equal */
-        if (!(v.u.f >= -0x1p62 && v.u.f < 0x1p62 && v.u.f == (double)(int64_t)v.u.f))
+        if (!(v.u.f >= -AKV_JTWO_63 && v.u.f < AKV_JTWO_63 && v.u.f == (double)(int64_t)v.u.f))
             return akv_xxh64(&v.u.f, sizeof v.u.f);
         v = akv_jint((int64_t)v.u.f);
         return akv_xxh64(&v.u.i, sizeof v.u.i);
@@ -367,7 +367,8 @@ static void merge(struct akv_jrun *r, const struct akv_jpair *from, struct akv_j
 {
     size_t i = 0, j = half;
     for (size_t k = 0; k < n; k++) {
-        bool right = i >= half || (j < n && (reverse ? akv_jless(r, from[i].key, from[j].key) : akv_jless(r, from[j].key, from[i].key)));
+        bool right =
+            i >= half || (j < n && (reverse ? akv_jless(r, from[i].key, from[j].key) : akv_jless(r, from[j].key, from[i].key)));
         to[k] = right ? from[j++] : from[i++];
     }
 }

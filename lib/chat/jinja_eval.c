@@ -7,14 +7,15 @@
 
 struct akv_jval akv_jvar_get(struct akv_jrun *r, uint32_t name)
 {
-    for (const struct akv_jscope *s = r->scope; s; s = s->up) {
-        akv_jtick(r, s->n / 16);
-        for (uint32_t i = 0; i < s->n; i++) {
-            if (s->v[i].name == name)
-                return s->v[i].val;
-        }
+    const struct akv_jval *found = NULL;
+    uint64_t work = 0;
+    for (const struct akv_jscope *s = r->scope; s && !found; s = s->up) {
+        work += 1 + s->n;
+        for (uint32_t i = 0; i < s->n && !found; i++)
+            found = s->v[i].name == name ? &s->v[i].val : NULL;
     }
-    return r->globals[name];
+    akv_jtick(r, work / 16);
+    return found ? *found : r->globals[name];
 }
 
 void akv_jvar_set(struct akv_jrun *r, struct akv_jscope *s, uint32_t name, struct akv_jval v)

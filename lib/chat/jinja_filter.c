@@ -6,16 +6,14 @@
 #include "chat/jinja_json.h"
 #include "chat/jinja_str.h"
 
-typedef struct akv_jval val;
-
-static bool flag(struct akv_jrun *r, val v)
+static bool flag(struct akv_jrun *r, struct akv_jval v)
 {
     return v.kind != AKV_J_MISSING && akv_jtruth(r, v);
 }
 
 /* ---- text ---- */
 
-val akv_jescape(struct akv_jrun *r, val v)
+struct akv_jval akv_jescape(struct akv_jrun *r, struct akv_jval v)
 {
     static const char from[] = "&<>'\"";
     static const char *const to[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
@@ -37,49 +35,49 @@ val akv_jescape(struct akv_jrun *r, val v)
     return v;
 }
 
-static val escape(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval escape(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jescape(r, self);
 }
 
-static val safe(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval safe(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
-    val v = akv_jto_str(r, self);
+    struct akv_jval v = akv_jto_str(r, self);
     v.safe = true;
     return v;
 }
 
-static val string(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval string(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jto_str(r, self);
 }
 
-static val upper(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval upper(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, akv_jto_str(r, self), AKV_JC_UPPER);
 }
 
-static val lower(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval lower(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, akv_jto_str(r, self), AKV_JC_LOWER);
 }
 
-static val capitalize(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval capitalize(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, akv_jto_str(r, self), AKV_JC_CAPITALIZE);
 }
 
 /* Words start after white space, hyphens and opening brackets; other than in str.title(), an apostrophe starts none. */
-static val title(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval title(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
-    val v = akv_jrecase(r, akv_jto_str(r, self), AKV_JC_LOWER);
+    struct akv_jval v = akv_jrecase(r, akv_jto_str(r, self), AKV_JC_LOWER);
     const struct akv_jstr *s = v.u.s;
     struct akv_jtext t = {0};
     bool start = true;
@@ -91,26 +89,27 @@ static val title(struct akv_jrun *r, val self, const val *a)
             akv_jput(r, &t, s->p + at, used);
         start = akv_jchar_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
     }
-    val out = akv_jstr_of(r, &t);
+    struct akv_jval out = akv_jstr_of(r, &t);
     out.safe = v.safe;
     return out;
 }
 
-static val trim(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval trim(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return akv_jstrip(r, akv_jto_str(r, self), a[0], AKV_JSTRIP_LEFT | AKV_JSTRIP_RIGHT);
 }
 
-static val replace(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval replace(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
-    val s = akv_jto_str(r, self);
+    struct akv_jval s = akv_jto_str(r, self);
     s.safe = false;
-    return akv_jreplace(r, s, akv_jto_str(r, a[0]), akv_jto_str(r, a[1]), akv_jgiven(a[2]) ? akv_jwant_int(r, a[2], "replace") : -1);
+    return akv_jreplace(r, s, akv_jto_str(r, a[0]), akv_jto_str(r, a[1]),
+                        akv_jgiven(a[2]) ? akv_jwant_int(r, a[2], "replace") : -1);
 }
 
-static val indent(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval indent(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
-    val lines, pad = a[0];
+    struct akv_jval lines, pad = a[0];
     struct akv_jtext t = {0};
     if (pad.kind != AKV_J_STR)
         pad = akv_jarith(r, AKV_JOP_MUL, akv_jstr_ref(&r->arena, " ", 1), pad.kind == AKV_J_MISSING ? akv_jint(4) : pad);
@@ -125,31 +124,31 @@ static val indent(struct akv_jrun *r, val self, const val *a)
             akv_jput(r, &t, pad.u.s->p, pad.u.s->len);
         akv_jput(r, &t, line->p, line->len);
     }
-    val out = akv_jstr_of(r, &t);
+    struct akv_jval out = akv_jstr_of(r, &t);
     out.safe = self.safe;
     return out;
 }
 
-static val center(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval center(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     static const struct akv_jstr space = {.p = " ", .len = 1, .n_chars = 1};
-    val s = akv_jto_str(r, self);
+    struct akv_jval s = akv_jto_str(r, self);
     int64_t width = a[0].kind == AKV_J_MISSING ? 80 : akv_jwant_int(r, a[0], "center");
     int64_t pad = width > (int64_t)s.u.s->n_chars ? width - (int64_t)s.u.s->n_chars : 0, before = pad / 2 + (pad & width & 1);
     return akv_jpad(r, s, before, pad - before, &space);
 }
 
-static val truncate(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval truncate(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     int64_t length = a[0].kind == AKV_J_MISSING ? 255 : akv_jwant_int(r, a[0], "truncate");
     int64_t leeway = akv_jgiven(a[3]) ? akv_jwant_int(r, a[3], "truncate") : 5;
-    val end = a[2].kind == AKV_J_MISSING ? akv_jstr_ref(&r->arena, "...", 3) : a[2];
+    struct akv_jval end = a[2].kind == AKV_J_MISSING ? akv_jstr_ref(&r->arena, "...", 3) : a[2];
     int64_t n = akv_jlen(r, self), tail = (int64_t)akv_jwant_str(r, end, "truncate")->n_chars;
     if (length < tail || leeway < 0)
         akv_jdie(r, "truncate: length or leeway too small");
     if (n - leeway <= length)
         return self;
-    val cut = akv_jpart(r, self, 0, akv_jchar_offset(r, akv_jwant_str(r, self, "truncate"), (size_t)(length - tail)));
+    struct akv_jval cut = akv_jpart(r, self, 0, akv_jchar_offset(r, akv_jwant_str(r, self, "truncate"), (size_t)(length - tail)));
     if (!flag(r, a[1])) { /* whole words only */
         size_t at = cut.u.s->len;
         while (at && cut.u.s->p[at - 1] != ' ')
@@ -160,7 +159,7 @@ static val truncate(struct akv_jrun *r, val self, const val *a)
     return akv_jconcat(r, cut, end);
 }
 
-static val wordcount(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval wordcount(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     const struct akv_jstr *s = akv_jto_str(r, self).u.s;
@@ -175,7 +174,7 @@ static val wordcount(struct akv_jrun *r, val self, const val *a)
     return akv_jint(n);
 }
 
-static val urlencode(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval urlencode(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     static const char hex[] = "0123456789ABCDEF", keep[] = "_.-~/";
     (void)a;
@@ -196,18 +195,19 @@ static val urlencode(struct akv_jrun *r, val self, const val *a)
     return akv_jstr_of(r, &t);
 }
 
-static val tojson(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval tojson(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     struct akv_jdump how = {.ascii = flag(r, a[0]), .sort = flag(r, a[3])};
     struct akv_jtext t = {0};
     if (akv_jgiven(a[1])) {
         int64_t n = a[1].kind == AKV_J_STR ? 0 : akv_jwant_int(r, a[1], "tojson");
-        how.indent = a[1].kind == AKV_J_STR ? a[1].u.s : akv_jarith(r, AKV_JOP_MUL, akv_jstr_ref(&r->arena, " ", 1), akv_jint(n)).u.s;
+        how.indent =
+            a[1].kind == AKV_J_STR ? a[1].u.s : akv_jarith(r, AKV_JOP_MUL, akv_jstr_ref(&r->arena, " ", 1), akv_jint(n)).u.s;
     }
     how.item = akv_jstr_ref(&r->arena, ", ", how.indent ? 1 : 2).u.s;
     how.key = akv_jstr_ref(&r->arena, ": ", 2).u.s;
     if (akv_jgiven(a[2])) {
-        val pair = akv_jto_list(r, a[2], AKV_JL_LIST);
+        struct akv_jval pair = akv_jto_list(r, a[2], AKV_JL_LIST);
         if (pair.u.l->n != 2)
             akv_jdie(r, "tojson: needs two separators");
         how.item = akv_jwant_str(r, pair.u.l->v[0], "tojson");
@@ -217,21 +217,21 @@ static val tojson(struct akv_jrun *r, val self, const val *a)
     return akv_jstr_of(r, &t);
 }
 
-static val format(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval format(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
-    val list = akv_jlist_new(r, AKV_JL_TUPLE), dict = akv_jdict_new(r, AKV_J_DICT);
+    struct akv_jval list = akv_jlist_new(r, AKV_JL_TUPLE), dict = akv_jdict_new(r, AKV_J_DICT);
     if (args->n && args->n_kw)
         akv_jdie(r, "format: positional and keyword arguments cannot be mixed");
     for (size_t i = 0; i < args->n; i++)
         akv_jlist_push(r, list.u.l, args->v[i]);
     for (size_t i = 0; i < args->n_kw; i++)
-        akv_jdict_set(r, dict.u.d, (val){.kind = AKV_J_STR, .u.s = args->kw[i].name}, args->kw[i].val);
+        akv_jdict_set(r, dict.u.d, (struct akv_jval){.kind = AKV_J_STR, .u.s = args->kw[i].name}, args->kw[i].val);
     return akv_jformat(r, akv_jto_str(r, self), args->n_kw ? dict : list);
 }
 
 /* ---- numbers ---- */
 
-static val absolute(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval absolute(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     if (!akv_jis_num(self))
@@ -241,12 +241,12 @@ static val absolute(struct akv_jrun *r, val self, const val *a)
 }
 
 /* Trim white space, as Python's int() and float() do before they read. */
-static const struct akv_jstr *trimmed(struct akv_jrun *r, val v)
+static const struct akv_jstr *trimmed(struct akv_jrun *r, struct akv_jval v)
 {
     return akv_jstrip(r, v, AKV_JMISSING, AKV_JSTRIP_LEFT | AKV_JSTRIP_RIGHT).u.s;
 }
 
-static bool to_float(struct akv_jrun *r, val v, double *out)
+static bool to_float(struct akv_jrun *r, struct akv_jval v, double *out)
 {
     if (v.kind == AKV_J_UNDEF)
         akv_jundef_fail(r, v);
@@ -258,9 +258,9 @@ static bool to_float(struct akv_jrun *r, val v, double *out)
     return akv_jis_num(v);
 }
 
-static val to_int(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval to_int(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
-    val fallback = a[0].kind == AKV_J_MISSING ? akv_jint(0) : a[0];
+    struct akv_jval fallback = a[0].kind == AKV_J_MISSING ? akv_jint(0) : a[0];
     int64_t base = a[1].kind == AKV_J_MISSING ? 10 : akv_jwant_int(r, a[1], "int"), i;
     double f;
     if (base < 0 || base == 1 || base > 36)
@@ -277,12 +277,12 @@ static val to_int(struct akv_jrun *r, val self, const val *a)
     }
     if (!to_float(r, self, &f) || f != f || (self.kind == AKV_J_STR && f - f != 0))
         return fallback;
-    if (!(f > -0x1p63 && f < 0x1p63))
+    if (!(f > -AKV_JTWO_63 && f < AKV_JTWO_63))
         akv_jdie(r, "integer does not fit 64 bits");
     return akv_jint((int64_t)f);
 }
 
-static val to_float_filter(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval to_float_filter(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     double f;
     if (to_float(r, self, &f))
@@ -290,7 +290,7 @@ static val to_float_filter(struct akv_jrun *r, val self, const val *a)
     return a[0].kind == AKV_J_MISSING ? akv_jfloat(0) : a[0];
 }
 
-static val round_to(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval round_to(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     int64_t digits = a[0].kind == AKV_J_MISSING ? 0 : akv_jwant_int(r, a[0], "round");
     const struct akv_jstr *how = a[1].kind == AKV_J_MISSING ? NULL : akv_jwant_str(r, a[1], "round");
@@ -303,13 +303,13 @@ static val round_to(struct akv_jrun *r, val self, const val *a)
     bool up = akv_jstr_is(how, "ceil");
     if (!up && !akv_jstr_is(how, "floor"))
         akv_jdie(r, "round: method must be common, ceil or floor");
-    val scale = akv_jarith(r, AKV_JOP_POW, akv_jint(10), akv_jint(digits)), x = akv_jarith(r, AKV_JOP_MUL, self, scale);
+    struct akv_jval scale = akv_jarith(r, AKV_JOP_POW, akv_jint(10), akv_jint(digits)), x = akv_jarith(r, AKV_JOP_MUL, self, scale);
     x = up ? akv_jneg(r, x) : x; /* ceil(x) = -floor(-x) */
     x = akv_jarith(r, AKV_JOP_FLOORDIV, x, akv_jint(1));
     return akv_jarith(r, AKV_JOP_DIV, up ? akv_jneg(r, x) : x, scale);
 }
 
-static val fallback(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval default_value(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     if (self.kind == AKV_J_UNDEF || (flag(r, a[1]) && !akv_jtruth(r, self)))
         return a[0].kind == AKV_J_MISSING ? akv_jstr_ref(&r->arena, "", 0) : a[0];
@@ -320,8 +320,8 @@ static const struct akv_jfunc filters[] = {
     {"abs", "", 0, absolute, NULL},
     {"capitalize", "", 0, capitalize, NULL},
     {"center", "width", 0, center, NULL},
-    {"d", "default_value,boolean", 0, fallback, NULL},
-    {"default", "default_value,boolean", 0, fallback, NULL},
+    {"d", "default_value,boolean", 0, default_value, NULL},
+    {"default", "default_value,boolean", 0, default_value, NULL},
     {"e", "", 0, escape, NULL},
     {"escape", "", 0, escape, NULL},
     {"float", "default", 0, to_float_filter, NULL},

@@ -6,8 +6,6 @@
 
 #include "chat/jinja_str.h"
 
-typedef struct akv_jval val;
-
 #define WIDTH_MAX 4096
 #define PRECISION_MAX 100
 
@@ -60,7 +58,8 @@ double akv_jround(struct akv_jrun *r, double f, int digits)
 }
 
 /* Put text into the field: sign first, then zeros or spaces. */
-static void put_field(struct akv_jrun *r, struct akv_jtext *t, const struct spec *s, const char *p, size_t n, int64_t n_chars, bool number)
+static void put_field(struct akv_jrun *r, struct akv_jtext *t, const struct spec *s, const char *p, size_t n, int64_t n_chars,
+                      bool number)
 {
     int64_t pad = s->width - n_chars;
     bool zeros = s->zero && number && !s->left;
@@ -81,11 +80,12 @@ static void put_number(struct akv_jrun *r, struct akv_jtext *t, const struct spe
     put_field(r, t, s, text, strlen(text), (int64_t)strlen(text), true);
 }
 
-static void put_integer(struct akv_jrun *r, struct akv_jtext *t, const struct spec *s, val v, char conversion)
+static void put_integer(struct akv_jrun *r, struct akv_jtext *t, const struct spec *s, struct akv_jval v, char conversion)
 {
     char text[PRECISION_MAX + 72], digits[68];
     size_t n = sizeof digits;
-    if (v.kind == AKV_J_FLOAT && (conversion == 'd' || conversion == 'i' || conversion == 'u') && v.u.f > -0x1p63 && v.u.f < 0x1p63)
+    if (v.kind == AKV_J_FLOAT && (conversion == 'd' || conversion == 'i' || conversion == 'u') && v.u.f > -AKV_JTWO_63 &&
+        v.u.f < AKV_JTWO_63)
         v = akv_jint((int64_t)v.u.f);
     int64_t i = akv_jwant_int(r, v, "format");
     uint64_t u = i < 0 ? 0 - (uint64_t)i : (uint64_t)i, base = conversion == 'o' ? 8 : (conversion | 0x20) == 'x' ? 16 : 10;
@@ -103,7 +103,7 @@ static void put_integer(struct akv_jrun *r, struct akv_jtext *t, const struct sp
     put_number(r, t, s, text);
 }
 
-static void put_float(struct akv_jrun *r, struct akv_jtext *t, const struct spec *s, val v, char conversion)
+static void put_float(struct akv_jrun *r, struct akv_jtext *t, const struct spec *s, struct akv_jval v, char conversion)
 {
     char text[720];
     if (v.kind == AKV_J_UNDEF)
@@ -115,7 +115,7 @@ static void put_float(struct akv_jrun *r, struct akv_jtext *t, const struct spec
 }
 
 /* safe: the format is marked as safe, so what goes into it is escaped. */
-static void put_text(struct akv_jrun *r, struct akv_jtext *t, const struct spec *s, val v, char conversion, bool safe)
+static void put_text(struct akv_jrun *r, struct akv_jtext *t, const struct spec *s, struct akv_jval v, char conversion, bool safe)
 {
     struct akv_jtext own = {0};
     if (conversion == 'r')
@@ -124,7 +124,7 @@ static void put_text(struct akv_jrun *r, struct akv_jtext *t, const struct spec 
         akv_jdie(r, "format: %%c with a number is not supported");
     else
         akv_jput_str(r, &own, v);
-    val text = akv_jstr_of(r, &own);
+    struct akv_jval text = akv_jstr_of(r, &own);
     if (safe)
         text = akv_jescape(r, v.kind == AKV_J_STR ? v : text);
     if (conversion == 'c' && text.u.s->n_chars != 1)
@@ -168,11 +168,11 @@ static size_t read_spec(struct akv_jrun *r, const struct akv_jstr *f, size_t at,
 }
 
 struct source { /* where values come from */
-    val args;
+    struct akv_jval args;
     size_t next;
 };
 
-static val take(struct akv_jrun *r, struct source *s)
+static struct akv_jval take(struct akv_jrun *r, struct source *s)
 {
     bool tuple = s->args.kind == AKV_J_LIST && s->args.u.l->type == AKV_JL_TUPLE;
     if (s->next >= (tuple ? s->args.u.l->n : 1))
@@ -182,20 +182,20 @@ static val take(struct akv_jrun *r, struct source *s)
 }
 
 /* `%(name)`: at points behind the bracket; returns where the name ends. */
-static size_t take_named(struct akv_jrun *r, val fmt, size_t at, struct source *src, val *out)
+static size_t take_named(struct akv_jrun *r, struct akv_jval fmt, size_t at, struct source *src, struct akv_jval *out)
 {
     const struct akv_jstr *f = fmt.u.s;
     const char *close = at < f->len ? memchr(f->p + at, ')', f->len - at) : NULL;
     if (!close || src->args.kind != AKV_J_DICT)
         akv_jdie(r, "format: names need a mapping");
-    const val *found = akv_jdict_find(r, src->args.u.d, akv_jpart(r, fmt, at, (size_t)(close - f->p)));
+    const struct akv_jval *found = akv_jdict_find(r, src->args.u.d, akv_jpart(r, fmt, at, (size_t)(close - f->p)));
     if (!found)
         akv_jdie(r, "format: name missing in the mapping");
     *out = *found;
     return (size_t)(close - f->p) + 1;
 }
 
-val akv_jformat(struct akv_jrun *r, val fmt, val args)
+struct akv_jval akv_jformat(struct akv_jrun *r, struct akv_jval fmt, struct akv_jval args)
 {
     const struct akv_jstr *f = fmt.u.s;
     struct akv_jtext t = {0};
@@ -204,7 +204,7 @@ val akv_jformat(struct akv_jrun *r, val fmt, val args)
     for (size_t at = 0; at < f->len;) {
         const char *sign = memchr(f->p + at, '%', f->len - at);
         size_t stop = sign ? (size_t)(sign - f->p) : f->len;
-        val v = AKV_JMISSING;
+        struct akv_jval v = AKV_JMISSING;
         akv_jput(r, &t, f->p + at, stop - at);
         at = stop + 1;
         if (!sign)
@@ -232,7 +232,7 @@ val akv_jformat(struct akv_jrun *r, val fmt, val args)
     bool indexed = args.kind == AKV_J_LIST || args.kind == AKV_J_DICT || args.kind == AKV_J_RANGE || args.kind == AKV_J_UNDEF;
     if (tuple ? src.next < args.u.l->n : !indexed && !src.next) /* what can be indexed may stay unused */
         akv_jdie(r, "format: too many values");
-    val out = akv_jstr_of(r, &t);
+    struct akv_jval out = akv_jstr_of(r, &t);
     out.safe = fmt.safe;
     return out;
 }

@@ -5,16 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct akv_jval val;
+#define RANGE_MAX 100000 /* items, as in the reference's sandbox */
+#define RAISED_MAX 400   /* bytes of raise_exception's text that are passed on */
 
-#define RANGE_MAX 100000   /* items, as in the reference's sandbox */
-#define RAISED_MAX 400     /* bytes of raise_exception's text that are passed on */
-
-static val range(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval range(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)self;
     int64_t first = akv_jwant_int(r, a[0], "range"), step = a[2].kind == AKV_J_MISSING ? 1 : akv_jwant_int(r, a[2], "range");
-    int64_t start = a[1].kind == AKV_J_MISSING ? 0 : first, stop = a[1].kind == AKV_J_MISSING ? first : akv_jwant_int(r, a[1], "range");
+    int64_t start = a[1].kind == AKV_J_MISSING ? 0 : first,
+            stop = a[1].kind == AKV_J_MISSING ? first : akv_jwant_int(r, a[1], "range");
     uint64_t n = 0;
     if (!step)
         akv_jdie(r, "range: the step must not be 0");
@@ -26,13 +25,13 @@ static val range(struct akv_jrun *r, val self, const val *a)
         akv_jdie(r, "range: more than %d items", RANGE_MAX);
     struct akv_jrange *g = akv_jalloc(&r->arena, sizeof *g);
     *g = (struct akv_jrange){.start = start, .stop = stop, .step = step, .n = (int64_t)n};
-    return (val){.kind = AKV_J_RANGE, .u.r = g};
+    return (struct akv_jval){.kind = AKV_J_RANGE, .u.r = g};
 }
 
 /* dict(mapping or pairs, key=value, ...). */
-static val make_dict(struct akv_jrun *r, const struct akv_jargs *args, enum akv_jkind kind)
+static struct akv_jval make_dict(struct akv_jrun *r, const struct akv_jargs *args, enum akv_jkind kind)
 {
-    val out = akv_jdict_new(r, kind), x;
+    struct akv_jval out = akv_jdict_new(r, kind), x;
     if (args->n > 1)
         akv_jdie(r, "dict: too many arguments");
     if (args->n) {
@@ -42,30 +41,30 @@ static val make_dict(struct akv_jrun *r, const struct akv_jargs *args, enum akv_
                 akv_jdict_set(r, out.u.d, x, *akv_jdict_find(r, args->v[0].u.d, x));
                 continue;
             }
-            val pair = akv_jto_list(r, x, AKV_JL_LIST);
+            struct akv_jval pair = akv_jto_list(r, x, AKV_JL_LIST);
             if (pair.u.l->n != 2)
                 akv_jdie(r, "dict: needs pairs");
             akv_jdict_set(r, out.u.d, pair.u.l->v[0], pair.u.l->v[1]);
         }
     }
     for (size_t i = 0; i < args->n_kw; i++)
-        akv_jdict_set(r, out.u.d, (val){.kind = AKV_J_STR, .u.s = args->kw[i].name}, args->kw[i].val);
+        akv_jdict_set(r, out.u.d, (struct akv_jval){.kind = AKV_J_STR, .u.s = args->kw[i].name}, args->kw[i].val);
     return out;
 }
 
-static val dict(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval dict(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
     (void)self;
     return make_dict(r, args, AKV_J_DICT);
 }
 
-static val space(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval space(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
     (void)self;
     return make_dict(r, args, AKV_J_SPACE);
 }
 
-static val raise(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval raise(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)self;
     const struct akv_jstr *s = akv_jto_str(r, a[0]).u.s;
@@ -79,7 +78,7 @@ static val raise(struct akv_jrun *r, val self, const val *a)
 /* ---- dates: English names, whatever the locale is ---- */
 
 struct date {
-    int64_t year, days; /* days since 1970-01-01 */
+    int64_t now, year;
     int month, day, hour, minute, second, yday, wday; /* month and day from 1, yday and wday from 0, Sunday 0 */
 };
 
@@ -90,14 +89,14 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 static struct date date_of(int64_t now)
 {
-    struct date d = {.days = floor_div(now, 86400)};
-    int64_t second = now - d.days * 86400;
+    struct date d = {.now = now};
+    int64_t days = floor_div(now, 86400), second = now % 86400 + (now % 86400 < 0 ? 86400 : 0);
     d.hour = (int)(second / 3600);
     d.minute = (int)(second / 60 % 60);
     d.second = (int)(second % 60);
-    d.wday = (int)(d.days + 4 - floor_div(d.days + 4, 7) * 7);
+    d.wday = (int)(days + 4 - floor_div(days + 4, 7) * 7);
     /* proleptic Gregorian, counted in 400-year eras of years that begin in March */
-    int64_t z = d.days + 719468, era = floor_div(z, 146097), doe = z - era * 146097;
+    int64_t z = days + 719468, era = floor_div(z, 146097), doe = z - era * 146097;
     int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
     int64_t mp = (5 * doy + 2) / 153;
     d.day = (int)(doy - (153 * mp + 2) / 5 + 1);
@@ -209,7 +208,7 @@ static bool put_field(struct akv_jrun *r, struct akv_jtext *t, const struct date
         put_number(r, t, (d->yday + 7 - (d->wday + 6) % 7) / 7, 2, '0', flag);
         break;
     case 's':
-        put_number(r, t, ((d->days * 24 + d->hour) * 60 + d->minute) * 60 + d->second, 0, '0', flag);
+        put_number(r, t, d->now, 0, '0', flag);
         break;
     case 'B':
         put_name(r, t, months[d->month - 1], SIZE_MAX, flag);
@@ -265,7 +264,7 @@ static void put_date(struct akv_jrun *r, struct akv_jtext *t, const struct date 
     }
 }
 
-static val strftime_now(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval strftime_now(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)self;
     const struct akv_jstr *fmt = akv_jwant_str(r, a[0], "strftime_now");

@@ -1,34 +1,32 @@
 /* Tests: what stands behind `is`. */
 #include "chat/jinja_str.h"
 
-typedef struct akv_jval val;
-
-#define TEST(name, condition)                                                                                                              \
-    static val name(struct akv_jrun *r, val self, const val *a)                                                                            \
-    {                                                                                                                                      \
-        (void)r;                                                                                                                           \
-        (void)a;                                                                                                                           \
-        return akv_jbool(condition);                                                                                                       \
+#define TEST(name, condition)                                                                                                      \
+    static struct akv_jval name(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)                                \
+    {                                                                                                                              \
+        (void)r;                                                                                                                   \
+        (void)a;                                                                                                                   \
+        return akv_jbool(condition);                                                                                               \
     }
 
-static bool sized_and_indexed(val v) /* undefined values look like empty sequences */
+static bool sized_and_indexed(struct akv_jval v) /* undefined values look like empty sequences */
 {
     return v.kind == AKV_J_STR || v.kind == AKV_J_DICT || v.kind == AKV_J_RANGE || v.kind == AKV_J_UNDEF ||
            (v.kind == AKV_J_LIST && v.u.l->type <= AKV_JL_TUPLE);
 }
 
-static bool callable(val v)
+static bool callable(struct akv_jval v)
 {
     return v.kind == AKV_J_MACRO || v.kind == AKV_J_BOUND || v.kind == AKV_J_FUNC || v.kind == AKV_J_LOOP || v.kind == AKV_J_UNDEF;
 }
 
-static bool iterable(val v)
+static bool iterable(struct akv_jval v)
 {
     return v.kind == AKV_J_STR || v.kind == AKV_J_LIST || v.kind == AKV_J_DICT || v.kind == AKV_J_RANGE || v.kind == AKV_J_UNDEF ||
            v.kind == AKV_J_LOOP;
 }
 
-static bool remainder_is(struct akv_jrun *r, val v, val by, int64_t rest)
+static bool remainder_is(struct akv_jrun *r, struct akv_jval v, struct akv_jval by, int64_t rest)
 {
     if (!akv_jis_num(v) || !akv_jis_num(by))
         akv_jdie(r, "test needs numbers, not %s", akv_jtype(v));

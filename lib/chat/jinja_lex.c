@@ -9,8 +9,8 @@ struct lexer {
     const char *s;
     size_t n, at;
     uint32_t line;
-    bool line_start;  /* what was matched last ended with a newline, or nothing was yet */
-    char open[256];   /* brackets that wait for their partner */
+    bool line_start; /* what was matched last ended with a newline, or nothing was yet */
+    char open[256];  /* brackets that wait for their partner */
     size_t n_open;
 };
 

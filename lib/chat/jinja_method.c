@@ -4,11 +4,9 @@
 #include <string.h>
 #include <utf8proc.h>
 
-typedef struct akv_jval val; /* keeps the many signatures below on one line */
-
 /* ---- arguments ---- */
 
-const struct akv_jstr *akv_jwant_str(struct akv_jrun *r, val v, const char *what)
+const struct akv_jstr *akv_jwant_str(struct akv_jrun *r, struct akv_jval v, const char *what)
 {
     if (v.kind == AKV_J_UNDEF)
         akv_jundef_fail(r, v);
@@ -17,7 +15,7 @@ const struct akv_jstr *akv_jwant_str(struct akv_jrun *r, val v, const char *what
     return v.u.s;
 }
 
-int64_t akv_jwant_int(struct akv_jrun *r, val v, const char *what)
+int64_t akv_jwant_int(struct akv_jrun *r, struct akv_jval v, const char *what)
 {
     if (v.kind == AKV_J_UNDEF)
         akv_jundef_fail(r, v);
@@ -28,10 +26,10 @@ int64_t akv_jwant_int(struct akv_jrun *r, val v, const char *what)
 
 /* ---- cutting ---- */
 
-val akv_jpart(struct akv_jrun *r, val v, size_t from, size_t to)
+struct akv_jval akv_jpart(struct akv_jrun *r, struct akv_jval v, size_t from, size_t to)
 {
     akv_jtick_bytes(r, to - from);
-    val out = akv_jstr_ref(&r->arena, v.u.s->p + from, to - from);
+    struct akv_jval out = akv_jstr_ref(&r->arena, v.u.s->p + from, to - from);
     out.safe = v.safe;
     return out;
 }
@@ -46,7 +44,7 @@ static bool in_set(struct akv_jrun *r, uint32_t c, const struct akv_jstr *set)
     return memmem(set->p, set->len, bytes, n) != NULL; /* UTF-8 never matches in the middle of a character */
 }
 
-val akv_jstrip(struct akv_jrun *r, val v, val chars, unsigned sides)
+struct akv_jval akv_jstrip(struct akv_jrun *r, struct akv_jval v, struct akv_jval chars, unsigned sides)
 {
     const struct akv_jstr *s = v.u.s, *set = akv_jgiven(chars) ? akv_jwant_str(r, chars, "strip") : NULL;
     size_t from = 0, to = s->len, used;
@@ -61,198 +59,19 @@ val akv_jstrip(struct akv_jrun *r, val v, val chars, unsigned sides)
     return akv_jpart(r, v, from, to);
 }
 
-static val strip(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval strip(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return akv_jstrip(r, self, a[0], AKV_JSTRIP_LEFT | AKV_JSTRIP_RIGHT);
 }
 
-static val lstrip(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval lstrip(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return akv_jstrip(r, self, a[0], AKV_JSTRIP_LEFT);
 }
 
-static val rstrip(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval rstrip(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return akv_jstrip(r, self, a[0], AKV_JSTRIP_RIGHT);
-}
-
-/* ---- splitting ---- */
-
-/* Where the next white space (or, with space false, other text) starts at or after at. */
-static size_t run_end(const struct akv_jstr *s, size_t at, bool space)
-{
-    size_t used;
-    while (at < s->len && akv_jchar_space(akv_jchar(s->p + at, s->len - at, &used)) == space)
-        at += used;
-    return at;
-}
-
-static size_t run_start(const struct akv_jstr *s, size_t at, bool space)
-{
-    size_t used;
-    while (at) {
-        size_t before = akv_jchar_before(s->p, at);
-        if (akv_jchar_space(akv_jchar(s->p + before, at - before, &used)) != space)
-            break;
-        at = before;
-    }
-    return at;
-}
-
-static void split_space(struct akv_jrun *r, val self, struct akv_jlist *l, int64_t max)
-{
-    const struct akv_jstr *s = self.u.s;
-    akv_jtick(r, s->len / 8);
-    for (size_t at = run_end(s, 0, true); at < s->len; at = run_end(s, at, true)) {
-        size_t end = max-- == 0 ? s->len : run_end(s, at, false);
-        akv_jlist_push(r, l, akv_jpart(r, self, at, end));
-        at = end;
-    }
-}
-
-static void rsplit_space(struct akv_jrun *r, val self, struct akv_jlist *l, int64_t max)
-{
-    const struct akv_jstr *s = self.u.s;
-    akv_jtick(r, s->len / 8);
-    for (size_t end = run_start(s, s->len, true); end > 0; end = run_start(s, end, true)) {
-        size_t at = max-- == 0 ? 0 : run_start(s, end, false);
-        akv_jlist_push(r, l, akv_jpart(r, self, at, end));
-        end = at;
-    }
-}
-
-static const char *find_last(const char *p, size_t n, const struct akv_jstr *what)
-{
-    for (size_t at = n >= what->len ? n - what->len + 1 : 0; at-- > 0;) {
-        if (memcmp(p + at, what->p, what->len) == 0)
-            return p + at;
-    }
-    return NULL;
-}
-
-static void split_at(struct akv_jrun *r, val self, struct akv_jlist *l, const struct akv_jstr *sep, int64_t max)
-{
-    const struct akv_jstr *s = self.u.s;
-    size_t at = 0;
-    akv_jtick(r, s->len / 8);
-    while (max-- != 0) {
-        const char *found = memmem(s->p + at, s->len - at, sep->p, sep->len);
-        if (!found)
-            break;
-        akv_jlist_push(r, l, akv_jpart(r, self, at, (size_t)(found - s->p)));
-        at = (size_t)(found - s->p) + sep->len;
-    }
-    akv_jlist_push(r, l, akv_jpart(r, self, at, s->len));
-}
-
-static void rsplit_at(struct akv_jrun *r, val self, struct akv_jlist *l, const struct akv_jstr *sep, int64_t max)
-{
-    const struct akv_jstr *s = self.u.s;
-    size_t end = s->len;
-    akv_jtick(r, s->len / 8 + s->len / 64 * (sep->len / 64));
-    while (max-- != 0) {
-        const char *found = find_last(s->p, end, sep);
-        if (!found)
-            break;
-        akv_jlist_push(r, l, akv_jpart(r, self, (size_t)(found - s->p) + sep->len, end));
-        end = (size_t)(found - s->p);
-    }
-    akv_jlist_push(r, l, akv_jpart(r, self, 0, end));
-}
-
-static void reverse(struct akv_jlist *l)
-{
-    for (size_t i = 0, j = l->n; i + 1 < j; i++) {
-        val swap = l->v[i];
-        l->v[i] = l->v[--j];
-        l->v[j] = swap;
-    }
-}
-
-static val split_any(struct akv_jrun *r, val self, const val *a, bool right)
-{
-    val out = akv_jlist_new(r, AKV_JL_LIST);
-    const struct akv_jstr *sep = akv_jgiven(a[0]) ? akv_jwant_str(r, a[0], "split") : NULL;
-    int64_t max = a[1].kind == AKV_J_MISSING ? -1 : akv_jwant_int(r, a[1], "split");
-    max = max < 0 ? -1 : max;
-    if (sep && !sep->len)
-        akv_jdie(r, "split: empty separator");
-    if (sep)
-        (right ? rsplit_at : split_at)(r, self, out.u.l, sep, max);
-    else
-        (right ? rsplit_space : split_space)(r, self, out.u.l, max);
-    if (right)
-        reverse(out.u.l);
-    return out;
-}
-
-static val split(struct akv_jrun *r, val self, const val *a)
-{
-    return split_any(r, self, a, false);
-}
-
-static val rsplit(struct akv_jrun *r, val self, const val *a)
-{
-    return split_any(r, self, a, true);
-}
-
-static bool ends_line(uint32_t c)
-{
-    return (c >= '\n' && c <= '\r') || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
-}
-
-val akv_jsplit_lines(struct akv_jrun *r, val v, bool keep)
-{
-    const struct akv_jstr *s = v.u.s;
-    val out = akv_jlist_new(r, AKV_JL_LIST);
-    akv_jtick(r, s->len / 8);
-    for (size_t at = 0, from = 0, used; at < s->len; at += used) {
-        uint32_t c = akv_jchar(s->p + at, s->len - at, &used);
-        if (c == '\r' && at + 1 < s->len && s->p[at + 1] == '\n')
-            used = 2;
-        bool end = ends_line(c), last = at + used >= s->len;
-        if (end || last)
-            akv_jlist_push(r, out.u.l, akv_jpart(r, v, from, end && !keep ? at : at + used));
-        if (end)
-            from = at + used;
-    }
-    return out;
-}
-
-static val splitlines(struct akv_jrun *r, val self, const val *a)
-{
-    return akv_jsplit_lines(r, self, a[0].kind != AKV_J_MISSING && akv_jtruth(r, a[0]));
-}
-
-static val three(struct akv_jrun *r, val self, size_t a, size_t b)
-{
-    val out = akv_jlist_new(r, AKV_JL_TUPLE);
-    akv_jlist_push(r, out.u.l, akv_jpart(r, self, 0, a));
-    akv_jlist_push(r, out.u.l, akv_jpart(r, self, a, b));
-    akv_jlist_push(r, out.u.l, akv_jpart(r, self, b, self.u.s->len));
-    return out;
-}
-
-static val partition(struct akv_jrun *r, val self, const val *a)
-{
-    const struct akv_jstr *s = self.u.s, *sep = akv_jwant_str(r, a[0], "partition");
-    if (!sep->len)
-        akv_jdie(r, "partition: empty separator");
-    akv_jtick_bytes(r, s->len);
-    const char *found = memmem(s->p, s->len, sep->p, sep->len);
-    size_t at = found ? (size_t)(found - s->p) : s->len;
-    return three(r, self, at, found ? at + sep->len : at);
-}
-
-static val rpartition(struct akv_jrun *r, val self, const val *a)
-{
-    const struct akv_jstr *s = self.u.s, *sep = akv_jwant_str(r, a[0], "rpartition");
-    if (!sep->len)
-        akv_jdie(r, "rpartition: empty separator");
-    akv_jtick(r, s->len / 8 + s->len / 64 * (sep->len / 64));
-    const char *found = find_last(s->p, s->len, sep);
-    size_t at = found ? (size_t)(found - s->p) : 0;
-    return three(r, self, at, found ? at + sep->len : at);
 }
 
 /* ---- searching ---- */
@@ -263,7 +82,8 @@ struct window {
 };
 
 /* Python's start and end arguments. */
-static struct window window(struct akv_jrun *r, const struct akv_jstr *s, val start, val end, const char *what)
+static struct window window(struct akv_jrun *r, const struct akv_jstr *s, struct akv_jval start, struct akv_jval end,
+                            const char *what)
 {
     int64_t n = (int64_t)s->n_chars, a = akv_jgiven(start) ? akv_jwant_int(r, start, what) : 0;
     int64_t b = akv_jgiven(end) ? akv_jwant_int(r, end, what) : n;
@@ -277,40 +97,42 @@ static struct window window(struct akv_jrun *r, const struct akv_jstr *s, val st
     return w;
 }
 
-static val find_any(struct akv_jrun *r, val self, const val *a, bool last, bool must, const char *name)
+static struct akv_jval find_any(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a, bool last, bool must,
+                                const char *name)
 {
     const struct akv_jstr *s = self.u.s, *what = akv_jwant_str(r, a[0], name);
     struct window w = window(r, s, a[1], a[2], name);
     const char *found = NULL;
     akv_jtick(r, s->len / 8 + (last ? s->len / 64 * (what->len / 64) : 0));
     if (!w.empty)
-        found = last ? find_last(s->p + w.from, w.to - w.from, what) : memmem(s->p + w.from, w.to - w.from, what->p, what->len);
+        found =
+            last ? akv_jfind_last(s->p + w.from, w.to - w.from, what) : memmem(s->p + w.from, w.to - w.from, what->p, what->len);
     if (!found && must)
         akv_jdie(r, "%s: not found", name);
     return akv_jint(found ? (int64_t)akv_jpart(r, self, 0, (size_t)(found - s->p)).u.s->n_chars : -1);
 }
 
-static val find(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval find(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return find_any(r, self, a, false, false, "find");
 }
 
-static val rfind(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval rfind(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return find_any(r, self, a, true, false, "rfind");
 }
 
-static val index_of(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval index_of(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return find_any(r, self, a, false, true, "index");
 }
 
-static val rindex_of(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval rindex_of(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return find_any(r, self, a, true, true, "rindex");
 }
 
-static val count(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval count(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     const struct akv_jstr *s = self.u.s, *what = akv_jwant_str(r, a[0], "count");
     struct window w = window(r, s, a[1], a[2], "count");
@@ -331,7 +153,7 @@ static bool affix(const char *p, size_t n, const struct akv_jstr *what, bool end
 }
 
 /* The argument is a string or a tuple of strings, any of which will do. */
-static val has_affix(struct akv_jrun *r, val self, const val *a, bool end, const char *name)
+static struct akv_jval has_affix(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a, bool end, const char *name)
 {
     struct window w = window(r, self.u.s, a[1], a[2], name);
     bool many = a[0].kind == AKV_J_LIST && a[0].u.l->type == AKV_JL_TUPLE, yes = false;
@@ -344,23 +166,23 @@ static val has_affix(struct akv_jrun *r, val self, const val *a, bool end, const
     return akv_jbool(yes);
 }
 
-static val startswith(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval startswith(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return has_affix(r, self, a, false, "startswith");
 }
 
-static val endswith(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval endswith(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return has_affix(r, self, a, true, "endswith");
 }
 
-static val removeprefix(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval removeprefix(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     const struct akv_jstr *s = self.u.s, *what = akv_jwant_str(r, a[0], "removeprefix");
     return affix(s->p, s->len, what, false) ? akv_jpart(r, self, what->len, s->len) : self;
 }
 
-static val removesuffix(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval removesuffix(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     const struct akv_jstr *s = self.u.s, *what = akv_jwant_str(r, a[0], "removesuffix");
     return affix(s->p, s->len, what, true) ? akv_jpart(r, self, 0, s->len - what->len) : self;
@@ -383,7 +205,7 @@ static void interleave(struct akv_jrun *r, struct akv_jtext *t, const struct akv
     akv_jput(r, t, s->p + at, s->len - at);
 }
 
-val akv_jreplace(struct akv_jrun *r, val v, val old, val with, int64_t max)
+struct akv_jval akv_jreplace(struct akv_jrun *r, struct akv_jval v, struct akv_jval old, struct akv_jval with, int64_t max)
 {
     if (v.safe)
         with = akv_jescape(r, with);
@@ -407,22 +229,22 @@ val akv_jreplace(struct akv_jrun *r, val v, val old, val with, int64_t max)
     if (at == 0 && from->len)
         return v;
     akv_jput(r, &t, s->p + at, s->len - at);
-    val out = akv_jstr_of(r, &t);
+    struct akv_jval out = akv_jstr_of(r, &t);
     out.safe = v.safe;
     return out;
 }
 
-static val replace(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval replace(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     int64_t max = a[2].kind == AKV_J_MISSING ? -1 : akv_jwant_int(r, a[2], "replace");
     return akv_jreplace(r, self, a[0], a[1], max);
 }
 
-static val join(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval join(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     struct akv_jiter it = akv_jiterate(r, a[0]);
     struct akv_jtext t = {0};
-    val x;
+    struct akv_jval x;
     for (bool first = true; akv_jnext(r, &it, &x); first = false) {
         if (!first)
             akv_jput(r, &t, self.u.s->p, self.u.s->len);
@@ -431,12 +253,12 @@ static val join(struct akv_jrun *r, val self, const val *a)
         const struct akv_jstr *s = akv_jwant_str(r, x, "join");
         akv_jput(r, &t, s->p, s->len);
     }
-    val out = akv_jstr_of(r, &t);
+    struct akv_jval out = akv_jstr_of(r, &t);
     out.safe = self.safe;
     return out;
 }
 
-val akv_jpad(struct akv_jrun *r, val v, int64_t before, int64_t after, const struct akv_jstr *fill)
+struct akv_jval akv_jpad(struct akv_jrun *r, struct akv_jval v, int64_t before, int64_t after, const struct akv_jstr *fill)
 {
     struct akv_jtext t = {0};
     int64_t room = (int64_t)(r->arena.max / fill->len);
@@ -448,13 +270,13 @@ val akv_jpad(struct akv_jrun *r, val v, int64_t before, int64_t after, const str
     akv_jput(r, &t, v.u.s->p, v.u.s->len);
     for (int64_t i = 0; i < after; i++)
         akv_jput(r, &t, fill->p, fill->len);
-    val out = akv_jstr_of(r, &t);
+    struct akv_jval out = akv_jstr_of(r, &t);
     out.safe = v.safe;
     return out;
 }
 
 /* left: how much of the padding goes before the text: all, none or half. */
-static val justify(struct akv_jrun *r, val self, const val *a, int left, const char *name)
+static struct akv_jval justify(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a, int left, const char *name)
 {
     static const struct akv_jstr space = {.p = " ", .len = 1, .n_chars = 1};
     const struct akv_jstr *fill = a[1].kind == AKV_J_MISSING ? &space : akv_jwant_str(r, a[1], name);
@@ -465,22 +287,22 @@ static val justify(struct akv_jrun *r, val self, const val *a, int left, const c
     return akv_jpad(r, self, before, pad - before, fill);
 }
 
-static val ljust(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval ljust(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return justify(r, self, a, 0, "ljust");
 }
 
-static val rjust(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval rjust(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return justify(r, self, a, 1, "rjust");
 }
 
-static val center(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval center(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return justify(r, self, a, 2, "center");
 }
 
-static val zfill(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval zfill(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     static const struct akv_jstr zero = {.p = "0", .len = 1, .n_chars = 1};
     const struct akv_jstr *s = self.u.s;
@@ -488,41 +310,41 @@ static val zfill(struct akv_jrun *r, val self, const val *a)
     size_t sign = s->len && (s->p[0] == '-' || s->p[0] == '+') ? 1 : 0;
     if (pad <= 0)
         return self;
-    val rest = akv_jpad(r, akv_jpart(r, self, sign, s->len), pad, 0, &zero);
+    struct akv_jval rest = akv_jpad(r, akv_jpart(r, self, sign, s->len), pad, 0, &zero);
     return sign ? akv_jconcat(r, akv_jpart(r, self, 0, 1), rest) : rest;
 }
 
-static val upper(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval upper(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, self, AKV_JC_UPPER);
 }
 
-static val lower(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval lower(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, self, AKV_JC_LOWER);
 }
 
-static val title(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval title(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, self, AKV_JC_TITLE);
 }
 
-static val capitalize(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval capitalize(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, self, AKV_JC_CAPITALIZE);
 }
 
-static val swapcase(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval swapcase(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, self, AKV_JC_SWAP);
 }
 
-static val casefold(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval casefold(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jrecase(r, self, AKV_JC_FOLD);
@@ -546,7 +368,7 @@ static bool is_alnum(uint32_t c)
     return is_alpha(c) || is_decimal(c);
 }
 
-static val all_are(struct akv_jrun *r, val self, bool (*is)(uint32_t c))
+static struct akv_jval all_are(struct akv_jrun *r, struct akv_jval self, bool (*is)(uint32_t c))
 {
     const struct akv_jstr *s = self.u.s;
     bool yes = s->len > 0;
@@ -556,38 +378,38 @@ static val all_are(struct akv_jrun *r, val self, bool (*is)(uint32_t c))
     return akv_jbool(yes);
 }
 
-static val isalpha_(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval isalpha_(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return all_are(r, self, is_alpha);
 }
 
-static val isdigit_(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval isdigit_(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return all_are(r, self, is_decimal);
 }
 
-static val isalnum_(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval isalnum_(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return all_are(r, self, is_alnum);
 }
 
-static val isspace_(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval isspace_(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return all_are(r, self, akv_jchar_space);
 }
 
-static val isupper_(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval isupper_(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     akv_jtick(r, self.u.s->len / 8);
     return akv_jbool(akv_jcased_as(self.u.s, true));
 }
 
-static val islower_(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval islower_(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     akv_jtick(r, self.u.s->len / 8);
@@ -598,11 +420,11 @@ static const struct akv_jfunc str_methods[] = {
     {"strip", "chars", 0, strip, NULL},
     {"lstrip", "chars", 0, lstrip, NULL},
     {"rstrip", "chars", 0, rstrip, NULL},
-    {"split", "sep,maxsplit", 0, split, NULL},
-    {"rsplit", "sep,maxsplit", 0, rsplit, NULL},
-    {"splitlines", "keepends", 0, splitlines, NULL},
-    {"partition", "sep", 1, partition, NULL},
-    {"rpartition", "sep", 1, rpartition, NULL},
+    {"split", "sep,maxsplit", 0, akv_jstr_split, NULL},
+    {"rsplit", "sep,maxsplit", 0, akv_jstr_rsplit, NULL},
+    {"splitlines", "keepends", 0, akv_jstr_splitlines, NULL},
+    {"partition", "sep", 1, akv_jstr_partition, NULL},
+    {"rpartition", "sep", 1, akv_jstr_rpartition, NULL},
     {"startswith", "prefix,start,end", 1, startswith, NULL},
     {"endswith", "suffix,start,end", 1, endswith, NULL},
     {"removeprefix", "prefix", 1, removeprefix, NULL},

@@ -43,38 +43,38 @@ void akv_jlex(struct akv_jtoks *out, struct akv_jarena *a, struct akv_jarena *sc
 
 enum akv_jnode_type {
     /* statements */
-    AKV_JN_TEXT,        /* val */
-    AKV_JN_PRINT,       /* a */
-    AKV_JN_IF,          /* a: branches */
-    AKV_JN_BRANCH,      /* a: test or NULL for else; b: body */
-    AKV_JN_FOR,         /* a: target, b: items, c: body, d: test or NULL, e: else body; flag: recursive */
-    AKV_JN_SET,         /* a: target, b: value */
-    AKV_JN_SET_BLOCK,   /* a: target, b: body, c: chain of filters whose base is NULL, or NULL */
-    AKV_JN_MACRO,       /* name; a: parameters, b: body; uses */
-    AKV_JN_PARAM,       /* name; a: default or NULL */
-    AKV_JN_CALL_BLOCK,  /* a: parameters, b: body, c: the call (a chain that ends in one); uses */
+    AKV_JN_TEXT,         /* val */
+    AKV_JN_PRINT,        /* a */
+    AKV_JN_IF,           /* a: branches */
+    AKV_JN_BRANCH,       /* a: test or NULL for else; b: body */
+    AKV_JN_FOR,          /* a: target, b: items, c: body, d: test or NULL, e: else body; flag: recursive */
+    AKV_JN_SET,          /* a: target, b: value */
+    AKV_JN_SET_BLOCK,    /* a: target, b: body, c: chain of filters whose base is NULL, or NULL */
+    AKV_JN_MACRO,        /* name; a: parameters, b: body; uses */
+    AKV_JN_PARAM,        /* name; a: default or NULL */
+    AKV_JN_CALL_BLOCK,   /* a: parameters, b: body, c: the call (a chain that ends in one); uses */
     AKV_JN_FILTER_BLOCK, /* b: body, c: chain of filters whose base is NULL */
-    AKV_JN_WITH,        /* a: AKV_JN_SET with values evaluated outside; b: body */
-    AKV_JN_GENERATION,  /* b: body */
+    AKV_JN_WITH,         /* a: AKV_JN_SET with values evaluated outside; b: body */
+    AKV_JN_GENERATION,   /* b: body */
     AKV_JN_BREAK,
     AKV_JN_CONTINUE,
     /* targets of assignments, besides AKV_JN_NAME and AKV_JN_TUPLE */
     AKV_JN_SPACE_ATTR, /* name; val: the attribute */
     /* expressions */
-    AKV_JN_CONST, /* val */
-    AKV_JN_NAME,  /* name */
-    AKV_JN_LIST,  /* a: items */
-    AKV_JN_TUPLE, /* a: items */
-    AKV_JN_DICT,  /* a: keys, each with b: its value */
-    AKV_JN_CHAIN, /* a: where to start, b: steps, applied from left to right */
-    AKV_JN_CONCAT, /* a: operands */
+    AKV_JN_CONST,   /* val */
+    AKV_JN_NAME,    /* name */
+    AKV_JN_LIST,    /* a: items */
+    AKV_JN_TUPLE,   /* a: items */
+    AKV_JN_DICT,    /* a: keys, each with b: its value */
+    AKV_JN_CHAIN,   /* a: where to start, b: steps, applied from left to right */
+    AKV_JN_CONCAT,  /* a: operands */
     AKV_JN_COMPARE, /* a: first operand, b: AKV_JN_OPERATE steps */
-    AKV_JN_AND,   /* a: operands */
-    AKV_JN_OR,    /* a: operands */
-    AKV_JN_NOT,   /* a */
-    AKV_JN_NEG,   /* a */
-    AKV_JN_POS,   /* a */
-    AKV_JN_COND,  /* a: test, b: then, c: else or NULL */
+    AKV_JN_AND,     /* a: operands */
+    AKV_JN_OR,      /* a: operands */
+    AKV_JN_NOT,     /* a */
+    AKV_JN_NEG,     /* a */
+    AKV_JN_POS,     /* a */
+    AKV_JN_COND,    /* a: test, b: then, c: else or NULL */
     /* steps of a chain */
     AKV_JN_ATTR,    /* val: the name */
     AKV_JN_ITEM,    /* a: the key */
@@ -127,7 +127,7 @@ struct akv_jinja {
     uint32_t loop, caller, varargs, kwargs; /* numbers of these names */
 };
 
-/* ---- parser state, shared by jinja_parse.c (statements) and jinja_expr.c (expressions) ---- */
+/* ---- parser state, shared by jinja_tok.c, jinja_literal.c, jinja_expr.c and jinja_parse.c (statements) ---- */
 
 struct akv_jparser {
     struct akv_jfault fault;
@@ -147,6 +147,7 @@ struct akv_jlist_of { /* a list of nodes being built */
 void akv_jfind_owned(struct akv_jparser *p, struct akv_jnode *body);
 
 struct akv_jnode *akv_jnode_new(struct akv_jparser *p, enum akv_jnode_type type);
+struct akv_jnode *akv_jnode_of(struct akv_jparser *p, enum akv_jnode_type type, struct akv_jnode *a);
 void akv_jnode_append(struct akv_jlist_of *l, struct akv_jnode *n);
 uint32_t akv_jname_number(struct akv_jparser *p, const char *s, size_t len);
 void akv_jnest(struct akv_jparser *p); /* one level deeper; p->nest-- takes it off */
@@ -156,15 +157,20 @@ static inline const struct akv_jtok *akv_jpeek(const struct akv_jparser *p)
     return &p->toks.v[p->at];
 }
 const struct akv_jtok *akv_jtake(struct akv_jparser *p);
-bool akv_jis_op(const struct akv_jparser *p, const char *op);
+bool akv_jtok_is_op(const struct akv_jtok *t, const char *op);
+bool akv_jtok_is_word(const struct akv_jparser *p, const struct akv_jtok *t, const char *word);
+struct akv_jval akv_jtok_str(struct akv_jparser *p, const struct akv_jtok *t);
+bool akv_jis_op(const struct akv_jparser *p, const char *op); /* the next token */
 bool akv_jis_word(const struct akv_jparser *p, const char *word);
 bool akv_jtake_op(struct akv_jparser *p, const char *op);
 bool akv_jtake_word(struct akv_jparser *p, const char *word);
 void akv_jexpect_op(struct akv_jparser *p, const char *op);
 const struct akv_jtok *akv_jexpect(struct akv_jparser *p, enum akv_jtok_type type, const char *what);
-_Noreturn void akv_junexpected(struct akv_jparser *p, const char *wanted);
+void akv_junexpected(struct akv_jparser *p, const char *wanted) __attribute__((noreturn));
 
 /* cond: whether `a if b else c` may stand there without brackets (not in the head of a for or if). */
+struct akv_jnode *akv_jparse_number(struct akv_jparser *p);
+struct akv_jnode *akv_jparse_primary(struct akv_jparser *p);
 struct akv_jnode *akv_jparse_expr(struct akv_jparser *p);
 struct akv_jnode *akv_jparse_tuple(struct akv_jparser *p, bool cond);
 struct akv_jnode *akv_jparse_target(struct akv_jparser *p, bool space);

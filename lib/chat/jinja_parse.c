@@ -272,9 +272,17 @@ static const struct {
     const char *word;
     struct akv_jnode *(*parse)(struct akv_jparser *p);
 } statements[] = {
-    {"if", parse_if},         {"for", parse_for},       {"set", parse_set},     {"macro", parse_macro},
-    {"call", parse_call},     {"filter", parse_filter}, {"with", parse_with},   {"break", parse_break},
-    {"continue", parse_continue}, {"print", parse_print}, {"generation", parse_generation},
+    {"if", parse_if},
+    {"for", parse_for},
+    {"set", parse_set},
+    {"macro", parse_macro},
+    {"call", parse_call},
+    {"filter", parse_filter},
+    {"with", parse_with},
+    {"break", parse_break},
+    {"continue", parse_continue},
+    {"print", parse_print},
+    {"generation", parse_generation},
 };
 
 static struct akv_jnode *statement(struct akv_jparser *p)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DEPTH_MAX 1000 /* so that the C stack is enough */
+
 enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE };
 
 static enum flow run_block(struct akv_jrun *r, const struct akv_jnode *n);
@@ -480,7 +482,7 @@ int akv_jinja_render(const struct akv_jinja *t, const json_t *context, int64_t n
     r->out_start = out->len;
     r->out_max = l->output_bytes ? l->output_bytes : defaults.output_bytes;
     r->steps = l->steps ? l->steps : defaults.steps;
-    r->max_calls = l->depth ? l->depth : defaults.depth;
+    r->max_calls = !l->depth ? defaults.depth : l->depth < DEPTH_MAX ? l->depth : DEPTH_MAX;
     r->max_frames = 10 * r->max_calls;
     r->now = now;
     int rc = run(r, context);

@@ -13,7 +13,6 @@
 struct binding {
     uint32_t scope; /* innermost scope that knows the name; 0: none */
     bool own;       /* undefined until that scope assigns it */
-    bool stored;    /* assigned in that scope */
 };
 
 struct change {
@@ -28,9 +27,9 @@ struct changes {
 
 struct scan {
     struct akv_jparser *p;
-    struct binding *of;    /* by name number, as all the others */
-    uint32_t *seen;        /* stamp of the changes that the name was put among last */
-    struct change *log;    /* what the bindings were, to be undone */
+    struct binding *of; /* by name number, as all the others */
+    uint32_t *seen;     /* stamp of the changes that the name was put among last */
+    struct change *log; /* what the bindings were, to be undone */
     size_t n_log, log_cap;
     uint32_t scope, n_scopes, n_stamps;
 };
@@ -79,16 +78,13 @@ static void on_read(struct scan *s, uint32_t name)
 
 static void on_store(struct scan *s, uint32_t name)
 {
-    struct binding b = s->of[name];
-    if (b.scope != s->scope)
-        b = (struct binding){.scope = s->scope, .own = b.scope == 0};
-    b.stored = true;
-    bind(s, name, b);
+    if (s->of[name].scope != s->scope)
+        bind(s, name, (struct binding){.scope = s->scope, .own = s->of[name].scope == 0});
 }
 
 static void on_param(struct scan *s, uint32_t name)
 {
-    bind(s, name, (struct binding){.scope = s->scope, .stored = true});
+    bind(s, name, (struct binding){.scope = s->scope});
 }
 
 /* All that an expression, or a list of them, reads. */
@@ -121,9 +117,7 @@ static void merge(struct scan *s, const struct changes *branches, size_t n)
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < branches[k].n; i++) {
             struct binding b = branches[k].v[i].b, before = s->of[branches[k].v[i].name];
-            bool known = before.scope == s->scope;
-            b.own = b.own && known && before.own;
-            b.stored = b.stored || (known && before.stored);
+            b.own = b.own && before.scope == s->scope && before.own;
             bind(s, branches[k].v[i].name, b);
         }
     }

@@ -5,16 +5,14 @@
 
 #include "chat/jinja_str.h"
 
-typedef struct akv_jval val;
-
-static bool flag(struct akv_jrun *r, val v)
+static bool flag(struct akv_jrun *r, struct akv_jval v)
 {
     return v.kind != AKV_J_MISSING && akv_jtruth(r, v);
 }
 
 /* ---- attributes by name: "a.b.0" ---- */
 
-static val attribute_part(struct akv_jrun *r, val item, val path, size_t from, size_t to)
+static struct akv_jval attribute_part(struct akv_jrun *r, struct akv_jval item, struct akv_jval path, size_t from, size_t to)
 {
     const struct akv_jstr *s = akv_jpart(r, path, from, to).u.s;
     int64_t i = 0;
@@ -23,11 +21,11 @@ static val attribute_part(struct akv_jrun *r, val item, val path, size_t from, s
         digits = digits && s->p[k] >= '0' && s->p[k] <= '9';
     if (digits && akv_jread_int(s->p, s->len, 10, &i) != AKV_JREAD_OK)
         akv_jdie(r, "integer does not fit 64 bits");
-    return akv_jitem(r, item, digits ? akv_jint(i) : (val){.kind = AKV_J_STR, .u.s = s});
+    return akv_jitem(r, item, digits ? akv_jint(i) : (struct akv_jval){.kind = AKV_J_STR, .u.s = s});
 }
 
 /* path: a string, an integer, or none for the item itself. fallback (may be MISSING) replaces what is undefined on the way. */
-static val attribute_of(struct akv_jrun *r, val item, val path, val fallback)
+static struct akv_jval attribute_of(struct akv_jrun *r, struct akv_jval item, struct akv_jval path, struct akv_jval fallback)
 {
     if (!akv_jgiven(path))
         return item;
@@ -45,46 +43,46 @@ static val attribute_of(struct akv_jrun *r, val item, val path, val fallback)
     return item;
 }
 
-static val fold_case(struct akv_jrun *r, val v, bool case_sensitive)
+static struct akv_jval fold_case(struct akv_jrun *r, struct akv_jval v, bool case_sensitive)
 {
     return v.kind == AKV_J_STR && !case_sensitive ? akv_jrecase(r, v, AKV_JC_LOWER) : v;
 }
 
 /* ---- one of many ---- */
 
-static val length(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval length(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jint(self.kind == AKV_J_LOOP ? akv_jloop_length(r, self.u.loop) : akv_jlen(r, self));
 }
 
-static val first(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval first(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     struct akv_jiter it = akv_jiterate(r, self);
-    val v;
+    struct akv_jval v;
     return akv_jnext(r, &it, &v) ? v : akv_jundef(AKV_JU_NAME, NULL);
 }
 
-static val last(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval last(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     if (self.kind == AKV_J_UNDEF)
         return akv_jundef(AKV_JU_NAME, NULL);
     if (self.kind == AKV_J_STR)
         return akv_jitem(r, self, akv_jint(-1));
-    val l = akv_jto_list(r, self, AKV_JL_LIST);
+    struct akv_jval l = akv_jto_list(r, self, AKV_JL_LIST);
     if (self.kind == AKV_J_LIST && self.u.l->type == AKV_JL_ITER)
         akv_jdie(r, "last: an iterator has no known end");
     return l.u.l->n ? l.u.l->v[l.u.l->n - 1] : akv_jundef(AKV_JU_NAME, NULL);
 }
 
-static val extreme(struct akv_jrun *r, val self, const val *a, bool largest)
+static struct akv_jval extreme(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a, bool largest)
 {
     struct akv_jiter it = akv_jiterate(r, self);
-    val best = akv_jundef(AKV_JU_NAME, NULL), best_key = AKV_JMISSING, v;
+    struct akv_jval best = akv_jundef(AKV_JU_NAME, NULL), best_key = AKV_JMISSING, v;
     while (akv_jnext(r, &it, &v)) {
-        val key = fold_case(r, attribute_of(r, v, a[1], AKV_JMISSING), flag(r, a[0]));
+        struct akv_jval key = fold_case(r, attribute_of(r, v, a[1], AKV_JMISSING), flag(r, a[0]));
         if (best_key.kind == AKV_J_MISSING || (largest ? akv_jless(r, best_key, key) : akv_jless(r, key, best_key))) {
             best = v;
             best_key = key;
@@ -93,20 +91,20 @@ static val extreme(struct akv_jrun *r, val self, const val *a, bool largest)
     return best;
 }
 
-static val min(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval min(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return extreme(r, self, a, false);
 }
 
-static val max(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval max(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     return extreme(r, self, a, true);
 }
 
-static val sum(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval sum(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     struct akv_jiter it = akv_jiterate(r, self);
-    val total = a[1].kind == AKV_J_MISSING ? akv_jint(0) : a[1], v;
+    struct akv_jval total = a[1].kind == AKV_J_MISSING ? akv_jint(0) : a[1], v;
     if (total.kind == AKV_J_STR)
         akv_jdie(r, "sum: strings are joined with join");
     while (akv_jnext(r, &it, &v))
@@ -114,10 +112,10 @@ static val sum(struct akv_jrun *r, val self, const val *a)
     return total;
 }
 
-static val join(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval join(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     struct akv_jiter it = akv_jiterate(r, self);
-    val between = a[0].kind == AKV_J_MISSING ? akv_jstr_ref(&r->arena, "", 0) : akv_jto_str(r, a[0]), v;
+    struct akv_jval between = a[0].kind == AKV_J_MISSING ? akv_jstr_ref(&r->arena, "", 0) : akv_jto_str(r, a[0]), v;
     struct akv_jtext t = {0};
     for (bool start = true; akv_jnext(r, &it, &v); start = false) {
         if (!start)
@@ -129,13 +127,13 @@ static val join(struct akv_jrun *r, val self, const val *a)
 
 /* ---- many from many ---- */
 
-static val list(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval list(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     return akv_jto_list(r, self, AKV_JL_LIST);
 }
 
-static val items(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval items(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     (void)a;
     if (self.kind != AKV_J_UNDEF && self.kind != AKV_J_DICT)
@@ -143,23 +141,24 @@ static val items(struct akv_jrun *r, val self, const val *a)
     return self.kind == AKV_J_UNDEF ? akv_jlist_new(r, AKV_JL_ITER) : akv_jto_list(r, akv_jitems(r, self), AKV_JL_ITER);
 }
 
-static val reversed(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval reversed(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
+    const struct akv_jval all = AKV_JNONE;
     (void)a;
     if (self.kind == AKV_J_STR)
-        return akv_jslice(r, self, AKV_JNONE, AKV_JNONE, akv_jint(-1));
+        return akv_jslice(r, self, all, all, akv_jint(-1));
     bool once = self.kind == AKV_J_LIST && self.u.l->type == AKV_JL_ITER;
-    val v = akv_jto_list(r, self, once ? AKV_JL_LIST : AKV_JL_ITER);
+    struct akv_jval v = akv_jto_list(r, self, once ? AKV_JL_LIST : AKV_JL_ITER);
     struct akv_jlist *l = v.u.l;
     for (size_t i = 0, j = l->n; i + 1 < j; i++) {
-        val swap = l->v[i];
+        struct akv_jval swap = l->v[i];
         l->v[i] = l->v[--j];
         l->v[j] = swap;
     }
     return v;
 }
 
-static val dictsort(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval dictsort(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     const struct akv_jstr *by = a[1].kind == AKV_J_MISSING ? NULL : akv_jwant_str(r, a[1], "dictsort");
     bool by_value = by && akv_jstr_is(by, "value");
@@ -167,7 +166,7 @@ static val dictsort(struct akv_jrun *r, val self, const val *a)
         akv_jdie(r, "dictsort: needs a mapping, not %s", akv_jtype(self));
     if (by && !by_value && !akv_jstr_is(by, "key"))
         akv_jdie(r, "dictsort: sorts by key or value");
-    val pairs = akv_jitems(r, self), out = akv_jlist_new(r, AKV_JL_LIST);
+    struct akv_jval pairs = akv_jitems(r, self), out = akv_jlist_new(r, AKV_JL_LIST);
     size_t n = pairs.u.l->n;
     struct akv_jpair *v = akv_jalloc(&r->arena, n * sizeof *v);
     for (size_t i = 0; i < n; i++)
@@ -179,9 +178,9 @@ static val dictsort(struct akv_jrun *r, val self, const val *a)
 }
 
 /* The sort key of an item: one value for each attribute of "a,b". */
-static val sort_key(struct akv_jrun *r, val item, val path, bool case_sensitive)
+static struct akv_jval sort_key(struct akv_jrun *r, struct akv_jval item, struct akv_jval path, bool case_sensitive)
 {
-    val key = akv_jlist_new(r, AKV_JL_LIST);
+    struct akv_jval key = akv_jlist_new(r, AKV_JL_LIST);
     if (path.kind != AKV_J_STR) {
         akv_jlist_push(r, key.u.l, fold_case(r, attribute_of(r, item, path, AKV_JMISSING), case_sensitive));
         return key;
@@ -196,9 +195,9 @@ static val sort_key(struct akv_jrun *r, val item, val path, bool case_sensitive)
     return key;
 }
 
-static val sort(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval sort(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
-    val in = akv_jto_list(r, self, AKV_JL_LIST), out = akv_jlist_new(r, AKV_JL_LIST);
+    struct akv_jval in = akv_jto_list(r, self, AKV_JL_LIST), out = akv_jlist_new(r, AKV_JL_LIST);
     size_t n = in.u.l->n;
     struct akv_jpair *v = akv_jalloc(&r->arena, n * sizeof *v);
     for (size_t i = 0; i < n; i++)
@@ -209,12 +208,12 @@ static val sort(struct akv_jrun *r, val self, const val *a)
     return out;
 }
 
-static val unique(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval unique(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     struct akv_jiter it = akv_jiterate(r, self);
-    val out = akv_jlist_new(r, AKV_JL_ITER), seen = akv_jdict_new(r, AKV_J_DICT), v;
+    struct akv_jval out = akv_jlist_new(r, AKV_JL_ITER), seen = akv_jdict_new(r, AKV_J_DICT), v;
     while (akv_jnext(r, &it, &v)) {
-        val key = fold_case(r, attribute_of(r, v, a[1], AKV_JMISSING), flag(r, a[0]));
+        struct akv_jval key = fold_case(r, attribute_of(r, v, a[1], AKV_JMISSING), flag(r, a[0]));
         if (akv_jdict_find(r, seen.u.d, key))
             continue;
         akv_jdict_set(r, seen.u.d, key, AKV_JNONE);
@@ -223,10 +222,10 @@ static val unique(struct akv_jrun *r, val self, const val *a)
     return out;
 }
 
-static val batch(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval batch(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
     struct akv_jiter it = akv_jiterate(r, self);
-    val out = akv_jlist_new(r, AKV_JL_ITER), row = AKV_JMISSING, v;
+    struct akv_jval out = akv_jlist_new(r, AKV_JL_ITER), row = AKV_JMISSING, v;
     int64_t n = akv_jwant_int(r, a[0], "batch");
     if (n < 1)
         akv_jdie(r, "batch: needs at least 1");
@@ -245,15 +244,15 @@ static val batch(struct akv_jrun *r, val self, const val *a)
 }
 
 /* n columns as equal as possible, the first ones longer; fill_with evens out the others. */
-static val slice(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval slice(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
-    val in = akv_jto_list(r, self, AKV_JL_LIST), out = akv_jlist_new(r, AKV_JL_ITER);
+    struct akv_jval in = akv_jto_list(r, self, AKV_JL_LIST), out = akv_jlist_new(r, AKV_JL_ITER);
     int64_t n = akv_jwant_int(r, a[0], "slice");
     if (n < 1)
         akv_jdie(r, "slice: needs at least 1");
     size_t per = in.u.l->n / (size_t)n, longer = in.u.l->n % (size_t)n, at = 0;
     for (int64_t i = 0; i < n; i++) {
-        val column = akv_jlist_new(r, AKV_JL_LIST);
+        struct akv_jval column = akv_jlist_new(r, AKV_JL_LIST);
         size_t here = per + ((size_t)i < longer);
         akv_jtick(r, 1 + here);
         for (size_t k = 0; k < here; k++)
@@ -265,9 +264,9 @@ static val slice(struct akv_jrun *r, val self, const val *a)
     return out;
 }
 
-static val attr(struct akv_jrun *r, val self, const val *a)
+static struct akv_jval attr(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)
 {
-    val name = akv_jto_str(r, a[0]);
+    struct akv_jval name = akv_jto_str(r, a[0]);
     if (self.kind == AKV_J_DICT && !akv_jmethod_find(self, name.u.s)) /* attributes only, no keys */
         return akv_jundef(AKV_JU_ATTR, name.u.s);
     return akv_jattr(r, self, name.u.s);
@@ -277,10 +276,11 @@ static val attr(struct akv_jrun *r, val self, const val *a)
 
 static struct akv_jargs rest_of(const struct akv_jargs *args, size_t n)
 {
-    return (struct akv_jargs){.v = args->n > n ? args->v + n : NULL, .n = args->n > n ? args->n - n : 0, .kw = args->kw, .n_kw = args->n_kw};
+    return (struct akv_jargs){
+        .v = args->n > n ? args->v + n : NULL, .n = args->n > n ? args->n - n : 0, .kw = args->kw, .n_kw = args->n_kw};
 }
 
-static val keyword(const struct akv_jargs *args, const char *name)
+static struct akv_jval keyword(const struct akv_jargs *args, const char *name)
 {
     for (size_t i = 0; i < args->n_kw; i++) {
         if (akv_jstr_is(args->kw[i].name, name))
@@ -289,9 +289,9 @@ static val keyword(const struct akv_jargs *args, const char *name)
     return AKV_JMISSING;
 }
 
-static val map(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval map(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
-    val out = akv_jlist_new(r, AKV_JL_ITER), path = keyword(args, "attribute"), fallback = keyword(args, "default"), v;
+    struct akv_jval out = akv_jlist_new(r, AKV_JL_ITER), path = keyword(args, "attribute"), fallback = keyword(args, "default"), v;
     const struct akv_jfunc *f = NULL;
     struct akv_jargs rest = rest_of(args, 1);
     if (args->n || path.kind == AKV_J_MISSING) {
@@ -312,9 +312,9 @@ static val map(struct akv_jrun *r, val self, const struct akv_jargs *args)
     return out;
 }
 
-static val choose(struct akv_jrun *r, val self, const struct akv_jargs *args, bool by_attribute, bool keep)
+static struct akv_jval choose(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args, bool by_attribute, bool keep)
 {
-    val out = akv_jlist_new(r, AKV_JL_ITER), v;
+    struct akv_jval out = akv_jlist_new(r, AKV_JL_ITER), v;
     size_t off = by_attribute;
     const struct akv_jfunc *test = NULL;
     struct akv_jargs rest = rest_of(args, off + 1);
@@ -330,7 +330,7 @@ static val choose(struct akv_jrun *r, val self, const struct akv_jargs *args, bo
         return out;
     struct akv_jiter it = akv_jiterate(r, self);
     while (akv_jnext(r, &it, &v)) {
-        val x = by_attribute ? attribute_of(r, v, args->v[0], AKV_JMISSING) : v;
+        struct akv_jval x = by_attribute ? attribute_of(r, v, args->v[0], AKV_JMISSING) : v;
         x = test ? akv_jinvoke(r, test, x, &rest) : x;
         if (akv_jtruth(r, x) == keep)
             akv_jlist_push(r, out.u.l, v);
@@ -338,22 +338,22 @@ static val choose(struct akv_jrun *r, val self, const struct akv_jargs *args, bo
     return out;
 }
 
-static val selected(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval selected(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
     return choose(r, self, args, false, true);
 }
 
-static val rejected(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval rejected(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
     return choose(r, self, args, false, false);
 }
 
-static val selectattr(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval selectattr(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
     return choose(r, self, args, true, true);
 }
 
-static val rejectattr(struct akv_jrun *r, val self, const struct akv_jargs *args)
+static struct akv_jval rejectattr(struct akv_jrun *r, struct akv_jval self, const struct akv_jargs *args)
 {
     return choose(r, self, args, true, false);
 }

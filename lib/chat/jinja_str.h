@@ -22,7 +22,7 @@ struct akv_jval akv_jrecase(struct akv_jrun *r, struct akv_jval v, enum akv_jcas
 void akv_jput_upper(struct akv_jrun *r, struct akv_jtext *t, uint32_t c);
 bool akv_jcased_as(const struct akv_jstr *s, bool upper); /* str.isupper, str.islower */
 
-/* ---- searching and cutting (jinja_method.c) ---- */
+/* ---- searching, cutting and splitting (jinja_method.c, jinja_split.c) ---- */
 
 #define AKV_JSTRIP_LEFT 1u
 #define AKV_JSTRIP_RIGHT 2u
@@ -30,10 +30,17 @@ bool akv_jcased_as(const struct akv_jstr *s, bool upper); /* str.isupper, str.is
 struct akv_jval akv_jpart(struct akv_jrun *r, struct akv_jval v, size_t from, size_t to); /* bytes from…to of a string */
 struct akv_jval akv_jstrip(struct akv_jrun *r, struct akv_jval v, struct akv_jval chars, unsigned sides);
 struct akv_jval akv_jreplace(struct akv_jrun *r, struct akv_jval v, struct akv_jval old, struct akv_jval with, int64_t max);
+/* The last place of what in n bytes, or NULL. */
+const char *akv_jfind_last(const char *p, size_t n, const struct akv_jstr *what);
 struct akv_jval akv_jsplit_lines(struct akv_jrun *r, struct akv_jval v, bool keep);
 /* `fill` (one character) that many times before and after. */
 struct akv_jval akv_jpad(struct akv_jrun *r, struct akv_jval v, int64_t before, int64_t after, const struct akv_jstr *fill);
 
+struct akv_jval akv_jstr_split(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a); /* methods */
+struct akv_jval akv_jstr_rsplit(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a);
+struct akv_jval akv_jstr_splitlines(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a);
+struct akv_jval akv_jstr_partition(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a);
+struct akv_jval akv_jstr_rpartition(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a);
 const struct akv_jfunc *akv_jstr_method(const struct akv_jstr *name); /* NULL: none of that name */
 
 #endif

@@ -22,14 +22,6 @@ struct akv_jval akv_jstr_ref(struct akv_jarena *a, const char *p, size_t len)
     return (struct akv_jval){.kind = AKV_J_STR, .u.s = s};
 }
 
-struct akv_jval akv_jstr_copy(struct akv_jarena *a, const char *p, size_t len)
-{
-    char *q = akv_jalloc(a, len);
-    if (len)
-        memcpy(q, p, len);
-    return akv_jstr_ref(a, q, len);
-}
-
 struct akv_jval akv_jstr_of(struct akv_jrun *r, const struct akv_jtext *t)
 {
     akv_jtick_bytes(r, t->len);
@@ -165,13 +157,13 @@ void akv_jdict_open(struct akv_jrun *r, struct akv_jdict *d)
     const json_t *j = d->lazy;
     if (!j)
         return;
-    const char *key;
-    size_t key_len;
-    json_t *value;
     d->lazy = NULL;
     akv_jtick(r, json_object_size(j));
-    json_object_keylen_foreach((json_t *)j, key, key_len, value) /* only reads */
-        akv_jdict_set(r, d, akv_jstr_ref(&r->arena, key, key_len), akv_jfrom_json(r, value));
+    json_t *object = (json_t *)j; /* only read */
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+        struct akv_jval key = akv_jstr_ref(&r->arena, json_object_iter_key(it), json_object_iter_key_len(it));
+        akv_jdict_set(r, d, key, akv_jfrom_json(r, json_object_iter_value(it)));
+    }
 }
 
 /* ---- JSON ---- */

@@ -25,9 +25,9 @@ struct akv_jfault {
 };
 
 /* "template line N: ..." */
-_Noreturn void akv_jfail(struct akv_jfault *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void akv_jfail(struct akv_jfault *f, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 /* The same with the whole message and code given by the caller. */
-_Noreturn void akv_jfail_as(struct akv_jfault *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void akv_jfail_as(struct akv_jfault *f, int code, const char *fmt, ...) __attribute__((noreturn, format(printf, 3, 4)));
 
 struct akv_jarena {
     struct akv_jchunk *chunks;
@@ -207,8 +207,8 @@ struct akv_jrun {
     struct akv_jtext *sink; /* NULL: out */
     struct akv_buf *out;
     size_t out_start, out_max;
-    uint64_t steps;          /* left */
-    uint32_t calls, frames;  /* nesting now */
+    uint64_t steps;         /* left */
+    uint32_t calls, frames; /* nesting now */
     uint32_t max_calls, max_frames;
     int64_t now;
 };
@@ -237,6 +237,9 @@ static inline void akv_jenter(struct akv_jrun *r)
 #define akv_jdie(r, ...) akv_jfail(&(r)->fault, __VA_ARGS__)
 
 /* ---- making values (jinja_value.c) ---- */
+
+#define AKV_JTWO_52 4503599627370496.0    /* from here on every float is whole */
+#define AKV_JTWO_63 9223372036854775808.0 /* the first float behind the integers */
 
 #define AKV_JNONE ((struct akv_jval){.kind = AKV_J_NONE})
 #define AKV_JMISSING ((struct akv_jval){.kind = AKV_J_MISSING})
@@ -271,8 +274,7 @@ static inline bool akv_jis_num(struct akv_jval v)
     return akv_jis_int(v) || v.kind == AKV_J_FLOAT;
 }
 
-struct akv_jval akv_jstr_ref(struct akv_jarena *a, const char *p, size_t len);  /* p must outlive the render */
-struct akv_jval akv_jstr_copy(struct akv_jarena *a, const char *p, size_t len);
+struct akv_jval akv_jstr_ref(struct akv_jarena *a, const char *p, size_t len); /* p must outlive the render */
 struct akv_jval akv_jstr_of(struct akv_jrun *r, const struct akv_jtext *t); /* the collected text; t may not be used afterwards */
 bool akv_jstr_is(const struct akv_jstr *s, const char *text);
 struct akv_jval akv_jlist_new(struct akv_jrun *r, enum akv_jlist_type type);
@@ -280,7 +282,8 @@ void akv_jlist_push(struct akv_jrun *r, struct akv_jlist *l, struct akv_jval v);
 void akv_jlist_open(struct akv_jrun *r, struct akv_jlist *l);
 struct akv_jval akv_jdict_new(struct akv_jrun *r, enum akv_jkind kind);
 void akv_jdict_open(struct akv_jrun *r, struct akv_jdict *d);
-struct akv_jval *akv_jdict_find(struct akv_jrun *r, struct akv_jdict *d, struct akv_jval key); /* NULL: absent; an unhashable key fails */
+struct akv_jval *akv_jdict_find(struct akv_jrun *r, struct akv_jdict *d,
+                                struct akv_jval key); /* NULL: absent; an unhashable key fails */
 void akv_jdict_set(struct akv_jrun *r, struct akv_jdict *d, struct akv_jval key, struct akv_jval val);
 struct akv_jval akv_jfrom_json(struct akv_jrun *r, const json_t *j); /* borrows j for the whole render */
 
@@ -289,13 +292,13 @@ struct akv_jval akv_jfrom_json(struct akv_jrun *r, const json_t *j); /* borrows 
 const char *akv_jtype(struct akv_jval v); /* for messages */
 bool akv_jtruth(struct akv_jrun *r, struct akv_jval v);
 bool akv_jequal(struct akv_jrun *r, struct akv_jval a, struct akv_jval b);
-bool akv_jless(struct akv_jrun *r, struct akv_jval a, struct akv_jval b);  /* fails for unordered types */
+bool akv_jless(struct akv_jrun *r, struct akv_jval a, struct akv_jval b); /* fails for unordered types */
 bool akv_jcontains(struct akv_jrun *r, struct akv_jval box, struct akv_jval v);
 bool akv_jsame(struct akv_jval a, struct akv_jval b); /* `is` */
 bool akv_jhashable(struct akv_jval v);
 uint64_t akv_jhash(struct akv_jrun *r, struct akv_jval v); /* fails when unhashable */
 int64_t akv_jlen(struct akv_jrun *r, struct akv_jval v);
-_Noreturn void akv_jundef_fail(struct akv_jrun *r, struct akv_jval v);
+void akv_jundef_fail(struct akv_jrun *r, struct akv_jval v) __attribute__((noreturn));
 
 struct akv_jiter akv_jiterate(struct akv_jrun *r, struct akv_jval v);
 bool akv_jnext(struct akv_jrun *r, struct akv_jiter *it, struct akv_jval *out);
@@ -309,13 +312,13 @@ void akv_jputs(struct akv_jrun *r, struct akv_jtext *t, const char *s);
 void akv_jput_char(struct akv_jrun *r, struct akv_jtext *t, uint32_t c);
 void akv_jput_str(struct akv_jrun *r, struct akv_jtext *t, struct akv_jval v);  /* str(v) */
 void akv_jput_repr(struct akv_jrun *r, struct akv_jtext *t, struct akv_jval v); /* repr(v) */
-struct akv_jval akv_jto_str(struct akv_jrun *r, struct akv_jval v); /* keeps the mark of a safe string */
+struct akv_jval akv_jto_str(struct akv_jrun *r, struct akv_jval v);             /* keeps the mark of a safe string */
 
-uint32_t akv_jchar(const char *p, size_t len, size_t *used);      /* decode at p, len > 0 */
-size_t akv_jchar_before(const char *p, size_t at);                /* where the character before at starts, at > 0 */
+uint32_t akv_jchar(const char *p, size_t len, size_t *used); /* decode at p, len > 0 */
+size_t akv_jchar_before(const char *p, size_t at);           /* where the character before at starts, at > 0 */
 size_t akv_jchar_put(char out[4], uint32_t c);
-bool akv_jchar_space(uint32_t c);                                 /* str.isspace */
-bool akv_jchar_name(uint32_t c, bool first);                      /* in identifiers */
+bool akv_jchar_space(uint32_t c);            /* str.isspace */
+bool akv_jchar_name(uint32_t c, bool first); /* in identifiers */
 bool akv_jchar_printable(uint32_t c);
 size_t akv_jchar_offset(struct akv_jrun *r, const struct akv_jstr *s, size_t index); /* byte offset of a code point */
 

@@ -92,7 +92,7 @@ int akv_gen_from_json(struct akv_gen *g, const json_t *obj, struct akv_err *err)
     if (rc == 0)
         rc = read_count(obj, "max_tokens", AKV_GEN_MAX_TOKENS, &g->max_tokens, &g->has, err);
     if (rc == 0)
-        rc = read_real(obj, "temperature", AKV_GEN_TEMPERATURE, 1e6, &g->temperature, &g->has, err);
+        rc = read_real(obj, "temperature", AKV_GEN_TEMPERATURE, 1000, &g->temperature, &g->has, err);
     if (rc == 0)
         rc = read_count(obj, "top_k", AKV_GEN_TOP_K, &g->top_k, &g->has, err);
     if (rc == 0)
@@ -100,7 +100,7 @@ int akv_gen_from_json(struct akv_gen *g, const json_t *obj, struct akv_err *err)
     if (rc == 0)
         rc = read_real(obj, "min_p", AKV_GEN_MIN_P, 1, &g->min_p, &g->has, err);
     if (rc == 0)
-        rc = read_real(obj, "repeat_penalty", AKV_GEN_REPEAT, 1e6, &g->repeat_penalty, &g->has, err);
+        rc = read_real(obj, "repeat_penalty", AKV_GEN_REPEAT, 1000, &g->repeat_penalty, &g->has, err);
     if (rc == 0 && g->has & AKV_GEN_REPEAT && g->repeat_penalty <= 0)
         rc = akv_fail(err, AKV_E_INPUT, "repeat_penalty: must be greater than 0");
     if (rc == 0)

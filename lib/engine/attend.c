@@ -41,22 +41,37 @@ static void put_kv(const struct akv_stage *s, size_t r, uint32_t head, const flo
         akv_engine_flag(e, r);
 }
 
-void akv_engine_rope_put(const struct akv_stage *s, size_t row, unsigned thread)
+/* The heads of q or k. The bias is added last (numerics R2): to the finished product. */
+static void finish_heads(const struct akv_engine *e, float *x, uint32_t n_heads, const float *bias, const float *norm,
+                         const float *cs)
+{
+    const struct akv_hparams *hp = &e->hp;
+    if (bias)
+        e->ops->add(x, bias, (size_t)n_heads * hp->dim_k);
+    for (uint32_t i = 0; i < n_heads; i++, x += hp->dim_k) {
+        if (norm)
+            e->ops->rmsnorm(x, x, norm, hp->dim_k, hp->rms_eps);
+        e->ops->rope(x, cs, hp->n_rot, (int)hp->rope_style);
+    }
+}
+
+void akv_engine_put_heads(const struct akv_stage *s, size_t row, unsigned thread)
 {
     struct akv_engine *e = s->e;
     const struct akv_hparams *hp = &e->hp;
-    const float *cs = e->cs + row * hp->n_rot;
+    const struct akv_layer_vectors *vec = &e->vec[s->layer];
+    const float *cs = e->rope[e->model->layers[s->layer].local].cs + row * hp->n_rot;
     float *q = e->q + row * hp->n_heads * hp->dim_k;
     float *k = e->k + row * hp->n_kv_heads * hp->dim_k;
-    const float *v = e->v + row * hp->n_kv_heads * hp->dim_v;
+    float *v = e->v + row * hp->n_kv_heads * hp->dim_v;
+    finish_heads(e, q, hp->n_heads, vec->bq, vec->q_norm, cs);
+    finish_heads(e, k, hp->n_kv_heads, vec->bk, vec->k_norm, cs);
+    if (vec->bv)
+        e->ops->add(v, vec->bv, (size_t)hp->n_kv_heads * hp->dim_v);
     if (!e->ops->finite(q, (size_t)hp->n_heads * hp->dim_k)) /* no later check would see it: exp clamps */
         akv_engine_flag(e, row);
-    for (uint32_t i = 0; i < hp->n_heads; i++)
-        e->ops->rope(q + (size_t)i * hp->dim_k, cs, hp->n_rot, (int)hp->rope_style);
-    for (uint32_t i = 0; i < hp->n_kv_heads; i++) {
-        e->ops->rope(k + (size_t)i * hp->dim_k, cs, hp->n_rot, (int)hp->rope_style);
+    for (uint32_t i = 0; i < hp->n_kv_heads; i++)
         put_kv(s, row, i, k + (size_t)i * hp->dim_k, v + (size_t)i * hp->dim_v, thread);
-    }
 }
 
 void akv_engine_tiles(struct akv_engine *e)
@@ -90,12 +105,14 @@ static void attend_task(void *ctx, size_t task, unsigned thread)
                          .scale = e->attn_scale,
                          .queries = e->thread[thread].queries,
                          .scratch = e->thread[thread].attn};
+    const uint32_t window = e->model->layers[p->layer].local ? hp->window : UINT32_MAX;
     for (size_t r = tile->from; r < tile->to; r++) {
+        uint32_t to = e->row[r]->pos + 1;
         for (size_t head = (size_t)kv_head * group; head < (size_t)(kv_head + 1) * group; head++) {
             a.queries[a.n_queries++] = (struct akv_attn_query){.q = e->q + (r * hp->n_heads + head) * hp->dim_k,
                                                                .o = e->att + (r * hp->n_heads + head) * hp->dim_v,
-                                                               .from = 0,
-                                                               .to = e->row[r]->pos + 1};
+                                                               .from = to > window ? to - window : 0,
+                                                               .to = to};
         }
     }
     e->ops->attn[e->geom.dtype](&a);

@@ -18,6 +18,7 @@
 #define DM_LN2_HI 0x1.62e42feep-1
 #define DM_LN2_LO 0x1.a39ef35793c76p-33
 #define DM_2OPI 0x1.45f306dc9c883p-1
+#define DM_2PI 0x1.921fb54442d18p+2
 #define DM_PIO2_1 0x1.921fb544p+0
 #define DM_PIO2_2 0x1.0b4611a6p-34
 #define DM_PIO2_3 0x1.3198a2e037073p-69
@@ -152,7 +153,7 @@ static inline double dm_cos_reduced(double r)
     return p * z + 1.0;
 }
 
-/* cos x and sin x for 0 <= x <= 2^20. */
+/* cos x and sin x for 0 <= x <= 1.5 * 2^20, which is less than 2^20 times pi/2. */
 static inline void dm_cos_sin(double x, double *cos_x, double *sin_x)
 {
     double n = dm_rint(x * DM_2OPI);

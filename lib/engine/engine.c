@@ -67,14 +67,47 @@ static void lay_out_threads(struct akv_engine *e, struct plan *p)
     }
 }
 
+/* Vectors come from a mapping whose alignment the file decides; the kernels want theirs. */
+static const float *copy_vector(struct plan *p, const struct akv_tensor *t)
+{
+    float *v = t ? part(p, t->ne[0], sizeof *v) : NULL;
+    if (v)
+        memcpy(v, t->data, t->bytes);
+    return v;
+}
+
+static void lay_out_vectors(struct akv_engine *e, struct plan *p)
+{
+    struct akv_layer_vectors *vec = part(p, e->hp.n_layers, sizeof *vec);
+    for (uint32_t i = 0; i < e->hp.n_layers; i++) {
+        const struct akv_layer *l = &e->model->layers[i];
+        struct akv_layer_vectors v;
+        v.attn_norm = copy_vector(p, l->attn_norm);
+        v.post_attn = copy_vector(p, l->post_attn);
+        v.ffn_norm = copy_vector(p, l->ffn_norm);
+        v.post_ffn = copy_vector(p, l->post_ffn);
+        v.bq = copy_vector(p, l->bq);
+        v.bk = copy_vector(p, l->bk);
+        v.bv = copy_vector(p, l->bv);
+        v.q_norm = copy_vector(p, l->q_norm);
+        v.k_norm = copy_vector(p, l->k_norm);
+        if (vec)
+            vec[i] = v;
+    }
+    e->vec = vec;
+    e->output_norm = copy_vector(p, e->model->output_norm);
+}
+
 static void lay_out(struct akv_engine *e, struct plan *p)
 {
     const struct akv_hparams *hp = &e->hp;
     size_t rows = e->max_rows, heads_v = (size_t)hp->n_heads * hp->dim_v;
     size_t widest = larger(larger(hp->n_embd, hp->n_ff), heads_v);
-    e->norm_stride = ((size_t)hp->n_embd + 15) & ~(size_t)15;
-    e->freq = part(p, hp->n_rot / 2, sizeof *e->freq);
-    e->norms = part(p, (2 * (size_t)hp->n_layers + 1) * e->norm_stride, sizeof *e->norms);
+    for (unsigned i = 0; i < e->n_ropes; i++) {
+        e->rope[i].freq = part(p, hp->n_rot / 2, sizeof *e->rope[i].freq);
+        e->rope[i].cs = part(p, rows * hp->n_rot, sizeof *e->rope[i].cs);
+    }
+    lay_out_vectors(e, p);
     e->row = part(p, rows, sizeof *e->row);
     e->tiles = part(p, rows, sizeof *e->tiles);
     e->x = part(p, rows * hp->n_embd, sizeof *e->x);
@@ -85,23 +118,10 @@ static void lay_out(struct akv_engine *e, struct plan *p)
     e->att = part(p, rows, heads_v * sizeof *e->att);
     e->gate = part(p, rows * hp->n_ff, sizeof *e->gate);
     e->up = part(p, rows * hp->n_ff, sizeof *e->up);
-    e->cs = part(p, rows * hp->n_rot, sizeof *e->cs);
     e->act_q = part(p, rows, widest);
     e->act_d = part(p, rows * (widest / AKV_QBLOCK), sizeof *e->act_d);
     e->act_sum = part(p, rows * (widest / 16), sizeof *e->act_sum);
     lay_out_threads(e, p);
-}
-
-/* Norm weights come from a mapping whose alignment the file decides; the kernels want theirs. */
-static void copy_norms(struct akv_engine *e)
-{
-    const struct akv_model *m = e->model;
-    size_t bytes = e->hp.n_embd * sizeof(float);
-    for (uint32_t l = 0; l < e->hp.n_layers; l++) {
-        memcpy(e->norms + 2 * l * e->norm_stride, m->layers[l].attn_norm->data, bytes);
-        memcpy(e->norms + (2 * l + 1) * e->norm_stride, m->layers[l].ffn_norm->data, bytes);
-    }
-    memcpy(e->norms + 2 * (size_t)e->hp.n_layers * e->norm_stride, m->output_norm->data, bytes);
 }
 
 static int check_dtype(const struct akv_ops *ops, const struct akv_tensor *w, struct akv_err *err)
@@ -119,7 +139,9 @@ static int check_model(const struct akv_model *m, const struct akv_ops *ops, str
         return akv_fail(err, AKV_E_INCOMPAT, "model: opened for its vocabulary only");
     if (hp->n_rot % 2 || hp->n_rot > hp->dim_k)
         return akv_fail(err, AKV_E_INPUT, "model: rope dimension count %u: must be even and at most %u", hp->n_rot, hp->dim_k);
-    if (!(hp->rope_base >= 1 && hp->rope_base <= 0x1p126f))
+    float least = hp->window && hp->rope_base_local < hp->rope_base ? hp->rope_base_local : hp->rope_base;
+    float most = hp->window && hp->rope_base_local > hp->rope_base ? hp->rope_base_local : hp->rope_base;
+    if (!(least >= 1 && most <= 0x1p126f))
         return akv_fail(err, AKV_E_INPUT, "model: rope base: must be at least 1");
     int rc = check_dtype(ops, m->embd, err);
     rc = rc < 0 ? rc : check_dtype(ops, m->output, err);
@@ -153,10 +175,27 @@ static int take_memory(struct akv_engine *e, struct akv_err *err)
     return 0;
 }
 
-/* 1 / sqrt d in f32, both operations correctly rounded; the instruction, as sqrtf would bring in libm. */
-static float inverse_sqrt(uint32_t d)
+/* Correctly rounded; the instruction, as sqrtf would bring in libm. */
+static float square_root(uint32_t d)
 {
-    return 1.0f / _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss((float)d)));
+    return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss((float)d)));
+}
+
+/* What follows from the hyperparameters by arithmetic; in the standard float environment. */
+static void prepare(struct akv_engine *e)
+{
+    const struct akv_hparams *hp = &e->hp;
+    const struct akv_rope_scaling plain = {.attn_factor = 1};
+    const struct akv_tensor *factors = e->model->rope_factors;
+    e->attn_scale = 1.0f / square_root(hp->scale_dim);
+    e->embd_scale = e->model->arch->features & AKV_HAS_EMBD_SCALE ? square_root(hp->n_embd) : 0;
+    for (unsigned i = 0; i < e->n_ropes; i++) {
+        struct akv_rope_table *t = &e->rope[i];
+        float base = i ? hp->rope_base_local : hp->rope_base;
+        const void *f = factors && !i ? factors->data : NULL;
+        akv_rope_freqs(t->freq, hp->n_rot, base);
+        t->scale = akv_rope_scale(t->freq, hp->n_rot, base, f, i ? &plain : &hp->scaling);
+    }
 }
 
 int akv_engine_open(struct akv_engine **out, const struct akv_model *m, const struct akv_ops *ops, struct akv_pool *pool,
@@ -175,6 +214,8 @@ int akv_engine_open(struct akv_engine **out, const struct akv_model *m, const st
     e->pool = pool;
     e->hp = m->hp;
     e->max_rows = max_rows;
+    e->n_ropes = m->hp.window ? 2 : 1;
+    e->gated_unit = m->arch->activation == AKV_GELU_TANH ? ops->gelu_mul : ops->silu_mul;
     akv_engine_geom(m, kv, &e->geom);
     rc = take_memory(e, err);
     if (rc < 0) {
@@ -183,10 +224,8 @@ int akv_engine_open(struct akv_engine **out, const struct akv_model *m, const st
     }
     struct akv_fenv saved;
     akv_fenv_enter(&saved);
-    e->attn_scale = inverse_sqrt(e->hp.dim_k);
-    akv_rope_freqs(e->freq, e->hp.n_rot, e->hp.rope_base);
+    prepare(e);
     akv_fenv_leave(&saved);
-    copy_norms(e);
     *out = e;
     return 0;
 }

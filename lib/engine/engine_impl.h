@@ -15,6 +15,20 @@ struct akv_attn_tile { /* rows [from, to) of the step, all of one sequence */
     size_t from, to;
 };
 
+/* A layer's vectors, as aligned copies; NULL: the architecture has none. */
+struct akv_layer_vectors {
+    const float *attn_norm, *post_attn, *ffn_norm, *post_ffn; /* [n_embd] */
+    const float *bq, *bk, *bv;                                /* [heads * dim] */
+    const float *q_norm, *k_norm;                             /* [dim_k] */
+};
+
+/* The rotation of one kind of layer. */
+struct akv_rope_table {
+    double *freq; /* [n_rot / 2] */
+    double scale; /* of cos and sin */
+    float *cs;    /* [rows][n_rot] (cos, sin) pairs of the step's rows */
+};
+
 struct akv_thread_scratch { /* private to one thread */
     void *mul, *attn;
     struct akv_attn_query *queries; /* [AKV_ATTN_TILE * heads in a group] */
@@ -31,11 +45,13 @@ struct akv_engine {
     struct akv_hparams hp;
     struct akv_geom geom;
     uint32_t max_rows;
-    float attn_scale;
-    void *memory; /* one block; everything below points into it */
-    double *freq; /* [n_rot / 2] */
-    float *norms; /* [2 * n_layers + 1][norm_stride]: attn, ffn of each layer, output; aligned copies */
-    size_t norm_stride;
+    float attn_scale, embd_scale;                               /* embd_scale 0: embeddings stay as they are */
+    void (*gated_unit)(float *gate, const float *up, size_t n); /* the architecture's, of ops */
+    unsigned n_ropes;                                           /* 1, or 2 when some layers are local */
+    struct akv_rope_table rope[2];                              /* of global layers, of local ones */
+    void *memory;                                               /* one block; everything below points into it */
+    struct akv_layer_vectors *vec;                              /* [n_layers] */
+    const float *output_norm;
     struct akv_thread_scratch *thread; /* [threads] */
 
     /* the step under way: rows still being computed, in the caller's order */
@@ -49,7 +65,6 @@ struct akv_engine {
     float *q, *k, *v;    /* [rows][heads * dim] */
     float *att;          /* [rows][n_heads * dim_v] */
     float *gate, *up;    /* [rows][n_ff] */
-    float *cs;           /* [rows][n_rot] (cos, sin) pairs */
     int8_t *act_q;       /* the quantised form of the input in hand */
     float *act_d;
     int32_t *act_sum;
@@ -61,8 +76,9 @@ struct akv_stage {
     void (*fn)(const struct akv_stage *s, size_t row, unsigned thread);
     uint32_t layer;
     const float *norm;
-    bool add;       /* norm stages: add h to x first */
-    bool quantised; /* quantise the result: a weight wants it */
+    bool add;          /* norm stages: add h to x first */
+    const float *post; /* and before that norm h by these weights, unless NULL */
+    bool quantised;    /* quantise the result: a weight wants it */
 };
 void akv_stage_run(const struct akv_stage *s);
 
@@ -82,8 +98,8 @@ void akv_engine_matmul(struct akv_engine *e, const float *x, size_t k, const str
 void akv_engine_logits(struct akv_engine *e);
 
 /* attend.c */
-void akv_engine_rope_put(const struct akv_stage *s, size_t row,
-                         unsigned thread);   /* stage: RoPE on q and k, K and V into the page */
+/* Stage: what follows the projection (bias, norm and rotation of each head), then K and V into the page. */
+void akv_engine_put_heads(const struct akv_stage *s, size_t row, unsigned thread);
 void akv_engine_tiles(struct akv_engine *e); /* group the step's rows; again when they change */
 void akv_engine_attend(struct akv_engine *e, uint32_t layer);
 

@@ -42,8 +42,12 @@ static void embed(const struct akv_stage *s, size_t row, unsigned thread)
     struct akv_engine *e = s->e;
     const struct akv_tensor *w = e->model->embd;
     const struct akv_row *r = e->row[row];
-    e->ops->dequant(w->dtype, e->x + row * e->hp.n_embd, w->data + r->id * w->row_bytes, e->hp.n_embd);
-    akv_rope_angles(e->cs + row * e->hp.n_rot, e->freq, e->hp.n_rot / 2, r->pos);
+    float *x = e->x + row * e->hp.n_embd;
+    e->ops->dequant(w->dtype, x, w->data + r->id * w->row_bytes, e->hp.n_embd);
+    for (size_t i = 0; e->embd_scale > 0 && i < e->hp.n_embd; i++)
+        x[i] *= e->embd_scale;
+    for (unsigned i = 0; i < e->n_ropes; i++)
+        akv_rope_angles(e->rope[i].cs + row * e->hp.n_rot, e->rope[i].freq, e->hp.n_rot / 2, e->rope[i].scale, r->pos);
 }
 
 /* h = norm(x), after the output of the block before has been added to x */
@@ -53,6 +57,8 @@ static void norm(const struct akv_stage *s, size_t row, unsigned thread)
     struct akv_engine *e = s->e;
     size_t n = e->hp.n_embd;
     float *x = e->x + row * n, *h = e->h + row * n;
+    if (s->post)
+        e->ops->rmsnorm(h, h, s->post, n, e->hp.rms_eps);
     if (s->add)
         e->ops->add(x, h, n);
     e->ops->rmsnorm(h, x, s->norm, n, e->hp.rms_eps);
@@ -71,7 +77,7 @@ static void activate(const struct akv_stage *s, size_t row, unsigned thread)
     (void)thread;
     struct akv_engine *e = s->e;
     size_t n = e->hp.n_ff;
-    e->ops->silu_mul(e->gate + row * n, e->up + row * n, n);
+    e->gated_unit(e->gate + row * n, e->up + row * n, n);
     if (s->quantised)
         akv_engine_quantise(e, e->gate, n, row);
 }
@@ -94,11 +100,6 @@ static int run(const struct akv_stage *s, const char *what, struct akv_err *err)
     if (s->layer == e->hp.n_layers)
         return akv_fail(err, AKV_E_INPUT, "output layer, position %u: %s", e->row[bad]->pos, what);
     return akv_fail(err, AKV_E_INPUT, "layer %u, position %u: %s", s->layer, e->row[bad]->pos, what);
-}
-
-static const float *norm_weights(const struct akv_engine *e, size_t i)
-{
-    return e->norms + i * e->norm_stride;
 }
 
 /* From here on only rows whose logits are wanted matter: in the last layer, once every row's K and V are in place. */
@@ -126,14 +127,15 @@ static int project(struct akv_engine *e, uint32_t layer, struct akv_err *err)
     struct akv_stage s = {.e = e,
                           .fn = norm,
                           .layer = layer,
-                          .norm = norm_weights(e, 2 * (size_t)layer),
+                          .norm = e->vec[layer].attn_norm,
                           .add = layer > 0,
+                          .post = layer > 0 ? e->vec[layer - 1].post_ffn : NULL,
                           .quantised = akv_is_quantised(l->wq) || akv_is_quantised(l->wk) || akv_is_quantised(l->wv)};
     int rc = run(&s, "the input of attention is not finite", err);
     if (rc < 0)
         return rc;
     akv_engine_matmul(e, e->h, e->hp.n_embd, (struct akv_matmul[]){{l->wq, e->q}, {l->wk, e->k}, {l->wv, e->v}}, 3);
-    s.fn = akv_engine_rope_put;
+    s.fn = akv_engine_put_heads;
     return run(&s,
                e->geom.dtype == AKV_KV_F16 ? "a query, key or value is not finite or exceeds the range of f16"
                                            : "a query, key or value is not finite",
@@ -162,8 +164,9 @@ static int feed_forward(struct akv_engine *e, uint32_t layer, struct akv_err *er
     struct akv_stage s = {.e = e,
                           .fn = norm,
                           .layer = layer,
-                          .norm = norm_weights(e, 2 * (size_t)layer + 1),
+                          .norm = e->vec[layer].ffn_norm,
                           .add = true,
+                          .post = e->vec[layer].post_attn,
                           .quantised = akv_is_quantised(l->gate) || akv_is_quantised(l->up)};
     int rc = run(&s, "the input of the feed-forward block is not finite", err);
     if (rc < 0)
@@ -183,8 +186,9 @@ static int finish(struct akv_engine *e, struct akv_err *err)
     struct akv_stage s = {.e = e,
                           .fn = norm,
                           .layer = e->hp.n_layers,
-                          .norm = norm_weights(e, 2 * (size_t)e->hp.n_layers),
+                          .norm = e->output_norm,
                           .add = true,
+                          .post = e->vec[e->hp.n_layers - 1].post_ffn,
                           .quantised = akv_is_quantised(e->model->output)};
     int rc = run(&s, "the input is not finite", err);
     if (rc < 0)

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "engine/engine_impl.h"
@@ -62,6 +63,27 @@ struct logits {
     struct akv_act act;
 };
 
+/*
+ * Soft cap c: x becomes c tanh(x / c), as tanh y = (1 - t) / (1 + t) with t = exp(-2 |y|) and the sign of y. What is not finite must be
+ * found before: it would come out as c.
+ */
+static void soften(struct akv_engine *e, size_t row, float *x, size_t n)
+{
+    const float cap = e->hp.softcap;
+    _Alignas(32) float t[AKV_LOGITS_TILE];
+    if (!e->ops->finite(x, n))
+        akv_engine_flag(e, row);
+    for (size_t i = 0; i < n; i++) {
+        x[i] /= cap;
+        t[i] = -2 * fabsf(x[i]);
+    }
+    e->ops->exp(t, t, n);
+    for (size_t i = 0; i < n; i++) {
+        float tanh_y = (1 - t[i]) / (1 + t[i]);
+        x[i] = cap * (x[i] < 0 ? -tanh_y : tanh_y);
+    }
+}
+
 static void logits_task(void *ctx, size_t task, unsigned thread)
 {
     const struct logits *p = ctx;
@@ -79,8 +101,11 @@ static void logits_task(void *ctx, size_t task, unsigned thread)
                           .y_stride = AKV_LOGITS_TILE,
                           .scratch = e->thread[thread].mul};
     e->ops->mul(&mul);
-    for (size_t r = 0; r < e->n_rows; r++)
+    for (size_t r = 0; r < e->n_rows; r++) {
+        if (e->hp.softcap > 0)
+            soften(e, r, tile + r * AKV_LOGITS_TILE, n);
         memcpy(e->row[r]->logits + from, tile + r * AKV_LOGITS_TILE, n * sizeof *tile);
+    }
 }
 
 void akv_engine_logits(struct akv_engine *e)

@@ -24,8 +24,8 @@ int akv_sampling_check(const struct akv_sampling *s, struct akv_err *err)
     /* written so that NaN fails */
     if (!(s->temperature >= 0 && s->temperature <= 1000))
         return akv_fail(err, AKV_E_INPUT, "temperature: must be 0 to 1000");
-    if (!(s->top_p > 0 && s->top_p <= 1))
-        return akv_fail(err, AKV_E_INPUT, "top_p: must be above 0 and at most 1");
+    if (!(s->top_p >= 0 && s->top_p <= 1))
+        return akv_fail(err, AKV_E_INPUT, "top_p: must be 0 to 1");
     if (!(s->min_p >= 0 && s->min_p <= 1))
         return akv_fail(err, AKV_E_INPUT, "min_p: must be 0 to 1");
     if (!(s->repeat_penalty > 0 && s->repeat_penalty <= 1000))
@@ -126,8 +126,9 @@ static size_t cut(struct akv_sampler *s, size_t n, double top_p, double min_p)
     if (top_p < 1) {
         double goal = top_p * sum, mass = 0;
         size_t kept = 0;
-        while (kept < n && mass < goal)
+        do
             mass += s->weight[kept++];
+        while (kept < n && mass < goal);
         n = kept;
     }
     while (n > 1 && s->weight[n - 1] < min_p) /* the largest weight is 1 */

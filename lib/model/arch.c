@@ -9,7 +9,14 @@
 #define N_OF(a) (sizeof(a) / sizeof *(a))
 
 static const struct akv_arch archs[] = {
-    {.name = "llama", .rope_style = AKV_ROPE_PAIRS},
+    {.name = "llama", .rope_style = AKV_ROPE_PAIRS, .features = AKV_HAS_ROPE_FACTORS},
+    {.name = "qwen2", .rope_style = AKV_ROPE_HALVES, .features = AKV_HAS_QKV_BIAS},
+    {.name = "qwen3", .rope_style = AKV_ROPE_HALVES, .features = AKV_HAS_QK_NORM},
+    {.name = "gemma3",
+     .rope_style = AKV_ROPE_HALVES,
+     .activation = AKV_GELU_TANH,
+     .features = AKV_HAS_QK_NORM | AKV_HAS_POST_NORMS | AKV_HAS_EMBD_SCALE | AKV_HAS_WINDOWS | AKV_HAS_SOFTCAP,
+     .width_scale_layers = 62},
 };
 
 /* Models that carry a state from token to token beside (or instead of) the KV cache. */
@@ -72,23 +79,31 @@ int akv_arch_pick(const struct akv_arch **out, const struct akv_gguf *g, struct 
     return akv_fail(err, AKV_E_INCOMPAT, "%s: architecture %s: not supported (supported: %s)", g->path, akv_str_show(name).s, list);
 }
 
-/* Keys that select another computation, with the value that leaves it as it is. */
+/* Keys that select another computation, with the value that leaves it as it is, unless the architecture has what they select. */
 static const struct variant {
-    const char *key; /* below the architecture's name; a final dot: every key of the group */
+    const char *key; /* below the architecture's name */
     const char *what;
     float neutral;
+    unsigned feature;
 } variants[] = {
-    {"rope.scaling.", "RoPE scaling", 0},
-    {"rope.scale_linear", "RoPE scaling", 1},
-    {"expert_count", "a mixture of experts", 0},
-    {"attention.sliding_window", "a sliding window", 0},
-    {"attention.scale", "a scale of its own for attention", 0},
-    {"attention.clamp_kqv", "clamped projections", 0},
-    {"attention.causal", "attention in both directions", 1},
-    {"embedding_scale", "scaled embeddings", 1},
-    {"residual_scale", "scaled residuals", 1},
-    {"logit_scale", "scaled logits", 1},
+    {"rope.scaling.yarn_log_multiplier", "this form of YaRN", 0, 0},
+    {"rope.dimension_sections", "RoPE in sections", 0, 0},
+    {"expert_count", "a mixture of experts", 0, 0},
+    {"attention.sliding_window", "a sliding window", 0, AKV_HAS_WINDOWS},
+    {"attention.scale", "a scale of its own for attention", 0, 0},
+    {"attention.clamp_kqv", "clamped projections", 0, 0},
+    {"attention.causal", "attention in both directions", 1, 0},
+    {"attn_logit_softcapping", "softcapped attention", 0, 0},
+    {"final_logit_softcapping", "softcapped logits", 0, AKV_HAS_SOFTCAP},
+    {"embedding_scale", "scaled embeddings", 1, 0},
+    {"residual_scale", "scaled residuals", 1, 0},
+    {"logit_scale", "scaled logits", 1, 0},
 };
+
+/* Below rope.scaling., where any other key would mean another way of scaling; `finetuned` only informs. */
+static const char *const scaling_keys[] = {"type",           "factor",          "attn_factor",
+                                           "finetuned",      "yarn_ext_factor", "yarn_attn_factor",
+                                           "yarn_beta_fast", "yarn_beta_slow",  "original_context_length"};
 
 /* Whether a number or boolean is exactly v; another type is not. */
 static bool equals(const struct akv_gguf_kv *kv, float v)
@@ -102,6 +117,21 @@ static bool equals(const struct akv_gguf_kv *kv, float v)
     return (float)akv_gguf_array_u32(&one, 0) == v;
 }
 
+/* What a key selects that is not built, or NULL. */
+static const char *selects(const struct akv_arch *a, const struct akv_gguf_kv *kv, struct akv_str rest)
+{
+    for (size_t i = 0; i < N_OF(variants); i++)
+        if (akv_str_is(rest, variants[i].key))
+            return a->features & variants[i].feature || equals(kv, variants[i].neutral) ? NULL : variants[i].what;
+    static const char scaling[] = "rope.scaling.";
+    if (!begins(rest, scaling))
+        return NULL;
+    for (size_t i = 0; i < N_OF(scaling_keys); i++)
+        if (akv_str_is((struct akv_str){rest.s + sizeof scaling - 1, rest.len - (sizeof scaling - 1)}, scaling_keys[i]))
+            return NULL;
+    return "this way of scaling RoPE";
+}
+
 int akv_arch_check_keys(const struct akv_arch *a, const struct akv_gguf *g, struct akv_err *err)
 {
     struct akv_str arch = {a->name, strlen(a->name)}, rest;
@@ -109,14 +139,10 @@ int akv_arch_check_keys(const struct akv_arch *a, const struct akv_gguf *g, stru
         const struct akv_gguf_kv *kv = &g->kv[i];
         if (!key_below(kv->key, arch, &rest))
             continue;
-        for (size_t k = 0; k < N_OF(variants); k++) {
-            const struct variant *v = &variants[k];
-            bool group = v->key[strlen(v->key) - 1] == '.';
-            if (group ? !begins(rest, v->key) : !akv_str_is(rest, v->key) || equals(kv, v->neutral))
-                continue;
+        const char *what = selects(a, kv, rest);
+        if (what)
             return akv_fail(err, AKV_E_INCOMPAT, "%s: key %s at offset %llu: %s is not supported yet", g->path,
-                            akv_str_show(kv->key).s, (unsigned long long)kv->offset, v->what);
-        }
+                            akv_str_show(kv->key).s, (unsigned long long)kv->offset, what);
     }
     uint32_t parts = 0;
     int rc = akv_gguf_u32(g, "split.count", &parts, err);

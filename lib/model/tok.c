@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "model/tok_priv.h"
 
-static const struct akv_tokkind *const kinds[] = {&akv_tokkind_bpe};
+static const struct akv_tokkind *const kinds[] = {&akv_tokkind_bpe, &akv_tokkind_spm};
 
 static int find_kind(struct akv_tok *t, const struct akv_gguf *g, struct akv_err *err)
 {
@@ -22,19 +22,20 @@ static int find_kind(struct akv_tok *t, const struct akv_gguf *g, struct akv_err
     }
     if (t->kind)
         return 0;
-    return akv_fail(err, AKV_E_INCOMPAT, "%s: tokenizer.ggml.model: unknown tokenizer '%s' (known: gpt2)", g->path,
+    return akv_fail(err, AKV_E_INCOMPAT, "%s: tokenizer.ggml.model: unknown tokenizer '%s' (known: gpt2, llama)", g->path,
                     akv_str_show(name).s);
 }
 
 static int open_parts(struct akv_tok *t, const struct akv_gguf *g, const char *pre, struct akv_buf *warn, struct akv_err *err)
 {
+    t->bos = t->eos = t->unk = AKV_TOK_NONE;
     int rc = find_kind(t, g, err);
     if (rc == 0)
         rc = akv_tokvocab_open(&t->vocab, g, warn, err);
     if (rc == 0)
-        rc = akv_tokspecial_open(&t->user, &t->vocab, false, NULL, err);
+        rc = akv_tokspecial_open(&t->user, &t->vocab, false, t->kind->space_mark, NULL, err);
     if (rc == 0)
-        rc = akv_tokspecial_open(&t->all, &t->vocab, true, warn, err);
+        rc = akv_tokspecial_open(&t->all, &t->vocab, true, t->kind->space_mark, warn, err);
     if (rc == 0)
         rc = t->kind->open(t, g, pre, warn, err);
     if (rc == 0)
@@ -137,9 +138,10 @@ int akv_tok_decode(const struct akv_tok *t, const uint32_t *ids, size_t n, bool 
             return akv_fail(err, AKV_E_INPUT, "token %zu: id %u is not one of the %u of the vocabulary", i, ids[i], t->vocab.n);
         }
         struct akv_str text = akv_tokvocab_text(&t->vocab, ids[i]);
-        if (akv_tok_is_control(t, ids[i]) && skip_control)
+        uint8_t type = t->vocab.type[ids[i]];
+        if (type == AKV_TOKTYPE_CONTROL && skip_control)
             continue;
-        if (akv_tokvocab_is_plain(&t->vocab, ids[i]))
+        if (type == AKV_TOKTYPE_CONTROL || type == AKV_TOKTYPE_UNKNOWN)
             akv_buf_add(out, text.s, text.len);
         else
             t->kind->decode(t, ids[i], out);

@@ -60,6 +60,11 @@ const char *akv_tok_pre(const struct akv_tok *t);
 /* Recognise control tokens in the text; without it they are read as plain text. User-defined ones are always recognised. */
 #define AKV_TOK_SPECIAL 1u
 #define AKV_TOK_ADD_SPECIAL 2u /* add bos (and eos where the model says so) */
+/*
+ * The text goes on where other text ends that is encoded apart. Without it a SentencePiece tokenizer whose model says so
+ * (tokenizer.ggml.add_space_prefix) puts a space before the text, as it does after every added token.
+ */
+#define AKV_TOK_CONTINUE 4u
 
 /*
  * Append the ids of text to ids. Any bytes are accepted: a byte that is no valid UTF-8 becomes its byte token, and the text on

@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/err.h"
 #include "model/tok_merge.h"
 #include "model/tok_nfc.h"
 #include "model/tok_pre.h"
 #include "model/tok_priv.h"
+#include "model/tok_words.h"
 
 #define NONE AKV_TOKVOCAB_NONE
 
@@ -17,29 +17,13 @@ struct bpe {
     struct akv_tokpre pre;
 };
 
-/*
- * Words met before in this call, so that a repeated one costs a look-up. One cache line each, replaced on collision; longer
- * words, longer results and those that lose bytes are not kept.
- */
-#define WORD_BYTES 16u
-#define WORD_IDS 11u
-#define MAX_WORDS 16384u
-
-struct word {
-    uint64_t key[WORD_BYTES / 8]; /* the bytes, zero-filled */
-    uint8_t len;                  /* 0: free */
-    uint8_t n;
-    uint32_t ids[WORD_IDS];
-};
-
 struct bpe_run {
     const struct bpe *bpe;
     struct akv_tokout *out;
     struct akv_err *err;
     struct akv_tokpre_run pre;
     struct akv_toknfc nfc;
-    struct word *words;
-    uint32_t n_words; /* a power of two */
+    struct akv_tokwords words;
     struct akv_toksym *sym;
     size_t cap_sym;
     struct akv_tokscratch scratch;
@@ -147,8 +131,8 @@ static int reserve_sym(struct bpe_run *r, size_t len)
     return 0;
 }
 
-/* Encode a piece by merging; *w, when given and the result fits, remembers it. */
-static int encode_piece(struct bpe_run *r, const char *s, size_t len, struct word *w)
+/* Encode a piece by merging; *w, when given, remembers it. */
+static int encode_piece(struct bpe_run *r, const char *s, size_t len, struct akv_tokword *w)
 {
     size_t pos = (size_t)(s - r->text), lost = 0, n;
     int rc = reserve_sym(r, len);
@@ -166,30 +150,19 @@ static int encode_piece(struct bpe_run *r, const char *s, size_t len, struct wor
     r->out->n_lost += lost;
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = push(r, r->sym[i].id, pos + r->sym[i].at);
-    if (rc == 0 && w && n <= WORD_IDS && lost == 0) {
-        w->len = (uint8_t)len;
-        w->n = (uint8_t)n;
-        for (size_t i = 0; i < n; i++)
-            w->ids[i] = r->sym[i].id;
-    }
+    if (rc == 0 && w && lost == 0)
+        akv_tokword_keep(w, len, r->sym, n);
     return rc;
 }
 
 static int take_piece(void *ctx, const char *s, size_t len)
 {
     struct bpe_run *r = ctx;
-    if (len > WORD_BYTES)
+    if (len > AKV_TOKWORD_BYTES)
         return encode_piece(r, s, len, NULL);
-    uint64_t key[2] = {0, 0};
-    memcpy(key, s, len);
-    uint64_t h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15u) * 0xd1342543de82ef95u;
-    struct word *w = &r->words[(h ^ h >> 29) >> 32 & (r->n_words - 1)];
-    if (w->len == len && w->key[0] == key[0] && w->key[1] == key[1])
-        return push_word(r, w->ids, w->n, (size_t)(s - r->text));
-    w->len = 0;
-    w->key[0] = key[0];
-    w->key[1] = key[1];
-    return encode_piece(r, s, len, w);
+    bool known;
+    struct akv_tokword *w = akv_tokwords_at(&r->words, s, len, &known);
+    return known ? push_word(r, w->ids, w->n, (size_t)(s - r->text)) : encode_piece(r, s, len, w);
 }
 
 static int open_run(void **out_run, const struct akv_tok *t, size_t text_len, struct akv_tokout *out, struct akv_err *err)
@@ -200,13 +173,11 @@ static int open_run(void **out_run, const struct akv_tok *t, size_t text_len, st
     *out_run = r;
     r->bpe = t->kind_data;
     r->out = out;
-    for (r->n_words = 16; r->n_words < MAX_WORDS && r->n_words < text_len / 16;)
-        r->n_words *= 2;
-    r->words = akv_alloc(r->n_words, sizeof *r->words, err);
+    int rc = akv_tokwords_open(&r->words, text_len, err);
     r->whole = akv_alloc(t->vocab.max_len + 2u, 1, err);
-    if (!r->words || !r->whole)
+    if (rc < 0 || !r->whole)
         return AKV_E_IO;
-    int rc = akv_tokpre_run_open(&r->pre, &r->bpe->pre, err);
+    rc = akv_tokpre_run_open(&r->pre, &r->bpe->pre, err);
     r->pre.piece = take_piece;
     r->pre.ctx = r;
     return rc;
@@ -222,7 +193,7 @@ static void close_run(void *run)
     akv_tokscratch_release(&r->scratch);
     free(r->whole);
     free(r->sym);
-    free(r->words);
+    free(r->words.slots);
     free(r);
 }
 
@@ -242,29 +213,15 @@ static int encode_valid(struct bpe_run *r, const char *s, size_t len, size_t at)
     return akv_tokpre_split(&r->pre, r->text, len, r->err);
 }
 
-/* Length of the valid UTF-8 that s begins with. */
-static size_t valid_run(const char *s, size_t len)
-{
-    size_t i = 0, n;
-    while (i < len) {
-        if ((uint8_t)s[i] < 0x80)
-            i++;
-        else if ((n = akv_utf8_len(s + i, len - i)) != 0)
-            i += n;
-        else
-            break;
-    }
-    return i;
-}
-
 /* A byte that is no UTF-8 is a piece of its own; what is between two of them is cut as text of its own. */
-static int encode_run(void *run, const char *s, size_t len, size_t at, struct akv_err *err)
+static int encode_run(void *run, const char *s, size_t len, size_t at, bool begins, struct akv_err *err)
 {
     struct bpe_run *r = run;
+    (void)begins;
     int rc = 0;
     r->err = err;
     for (size_t i = 0; rc == 0 && i < len;) {
-        size_t n = valid_run(s + i, len - i);
+        size_t n = akv_tok_valid_run(s + i, len - i);
         if (n > 0) {
             rc = encode_valid(r, s + i, n, at + i);
             i += n;
@@ -282,7 +239,11 @@ static int encode_run(void *run, const char *s, size_t len, size_t at, struct ak
 
 static void decode_token(const struct akv_tok *t, uint32_t id, struct akv_buf *out)
 {
-    akv_tokbyte_decode(out, akv_tokvocab_text(&t->vocab, id));
+    struct akv_str text = akv_tokvocab_text(&t->vocab, id);
+    if (t->vocab.type[id] == AKV_TOKTYPE_USER) /* written in plain characters */
+        akv_buf_add(out, text.s, text.len);
+    else
+        akv_tokbyte_decode(out, text);
 }
 
 const struct akv_tokkind akv_tokkind_bpe = {

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "model/tok_priv.h"
 
@@ -31,6 +32,20 @@ int akv_tokout_push(struct akv_tokout *out, uint32_t id, size_t at, struct akv_e
     return rc;
 }
 
+size_t akv_tok_valid_run(const char *s, size_t len)
+{
+    size_t i = 0, n;
+    while (i < len) {
+        if ((uint8_t)s[i] < 0x80)
+            i++;
+        else if ((n = akv_utf8_len(s + i, len - i)) != 0)
+            i += n;
+        else
+            break;
+    }
+    return i;
+}
+
 /* Added tokens, and between them the kind's work. */
 static int encode_text(const struct akv_tok *t, void *run, const char *text, size_t len, unsigned flags, struct akv_tokout *out,
                        struct akv_err *err)
@@ -42,7 +57,7 @@ static int encode_text(const struct akv_tok *t, void *run, const char *text, siz
         uint32_t id = 0;
         size_t next = akv_tokspecial_next(set, text, len, i, &n, &id);
         if (next > i)
-            rc = t->kind->encode(run, text + i, next - i, i, err);
+            rc = t->kind->encode(run, text + i, next - i, i, i > 0 || !(flags & AKV_TOK_CONTINUE), err);
         if (rc == 0 && next < len)
             rc = akv_tokout_push(out, id, next, err);
         i = next + n;

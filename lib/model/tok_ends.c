@@ -20,13 +20,12 @@ static void add_eog(struct akv_tok *t, uint32_t id)
         t->eog[t->n_eog++] = id;
 }
 
-/* A token id in the file: AKV_TOK_NONE when absent, or, with a warning, when it is no id of the vocabulary. */
+/* A token id in the file: left alone when absent; AKV_TOK_NONE, with a warning, when it is no id of the vocabulary. */
 static int read_id(const struct akv_tok *t, const struct akv_gguf *g, const char *name, uint32_t *id, struct akv_buf *warn,
                    struct akv_err *err)
 {
     char key[64];
     snprintf(key, sizeof key, PREFIX "%s_token_id", name);
-    *id = AKV_TOK_NONE;
     const struct akv_gguf_kv *kv = akv_gguf_find(g, key);
     if (!kv)
         return 0;
@@ -47,8 +46,10 @@ static int read_id(const struct akv_tok *t, const struct akv_gguf *g, const char
     uint32_t value;
     if (akv_gguf_u32(g, key, &value, NULL) == 1 && value < t->vocab.n)
         *id = value;
-    else
+    else {
+        *id = AKV_TOK_NONE;
         akv_buf_printf(warn, "%s: not one of the %u tokens, taken as absent\n", key, t->vocab.n);
+    }
     return 0;
 }
 
@@ -72,10 +73,12 @@ static void add_markers(struct akv_tok *t)
 
 int akv_tok_find_ends(struct akv_tok *t, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err)
 {
-    uint32_t eot, eom;
+    uint32_t eot = AKV_TOK_NONE, eom = AKV_TOK_NONE;
     int rc = read_id(t, g, "bos", &t->bos, warn, err);
     if (rc == 0)
         rc = read_id(t, g, "eos", &t->eos, warn, err);
+    if (rc == 0)
+        rc = read_id(t, g, "unknown", &t->unk, warn, err);
     if (rc == 0)
         rc = read_id(t, g, "eot", &eot, warn, err);
     if (rc == 0)

@@ -17,19 +17,26 @@ struct akv_tokout {
 
 struct akv_tokkind {
     const char *model; /* tokenizer.ggml.model */
-    /* Fill t->kind_data; pre as in akv_tok_open(). Sets t->pre_name and t->add_bos (the default where the file says nothing). */
+    bool space_mark;   /* U+2581 stands for a space in token texts */
+    /*
+     * Fill t->kind_data; pre as in akv_tok_open(). Sets t->pre_name, and what holds where the file says nothing: t->add_bos, and
+     * t->bos, t->eos and t->unk, which are AKV_TOK_NONE before.
+     */
     int (*open)(struct akv_tok *t, const struct akv_gguf *g, const char *pre, struct akv_buf *warn, struct akv_err *err);
     void (*close)(struct akv_tok *t); /* safe after a failed open */
     /* One encode call: text_len is that of the whole text. The run is freed by run_close, also after a failure. */
     int (*run_open)(void **run, const struct akv_tok *t, size_t text_len, struct akv_tokout *out, struct akv_err *err);
     void (*run_close)(void *run);
-    /* Encode a stretch without added tokens that stands at offset `at` of the text. */
-    int (*encode)(void *run, const char *s, size_t len, size_t at, struct akv_err *err);
-    /* Append the bytes of a token that is not an added one. */
+    /*
+     * Encode a stretch without added tokens that stands at offset `at` of the text. begins: nothing or an added token is before it,
+     * not other text.
+     */
+    int (*encode)(void *run, const char *s, size_t len, size_t at, bool begins, struct akv_err *err);
+    /* Append the bytes of a token that is neither control nor unknown. */
     void (*decode)(const struct akv_tok *t, uint32_t id, struct akv_buf *out);
 };
 
-extern const struct akv_tokkind akv_tokkind_bpe;
+extern const struct akv_tokkind akv_tokkind_bpe, akv_tokkind_spm;
 
 #define AKV_TOK_MAX_EOG 64
 
@@ -39,12 +46,15 @@ struct akv_tok {
     struct akv_tokvocab vocab;
     struct akv_tokspecial user, all; /* recognised always; recognised with AKV_TOK_SPECIAL */
     const char *pre_name;
-    uint32_t bos, eos;
+    uint32_t bos, eos, unk;
     bool add_bos, add_eos;
     uint32_t eog[AKV_TOK_MAX_EOG];
     unsigned n_eog;
     uint8_t digest[AKV_SHA_BYTES];
 };
+
+/* Length of the valid UTF-8 that s begins with. */
+size_t akv_tok_valid_run(const char *s, size_t len);
 
 /* Append a token; 0 or AKV_E_IO. */
 int akv_tokout_push(struct akv_tokout *out, uint32_t id, size_t at, struct akv_err *err);
@@ -52,7 +62,7 @@ int akv_tokout_push(struct akv_tokout *out, uint32_t id, size_t at, struct akv_e
 /* The digest of tok.h. */
 int akv_tok_compute_digest(uint8_t digest[AKV_SHA_BYTES], const struct akv_gguf *g, const char *pre_name, struct akv_err *err);
 
-/* Find bos, eos and the ids that end generation. */
+/* Find bos, eos, the unknown token and the ids that end generation. */
 int akv_tok_find_ends(struct akv_tok *t, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err);
 
 #endif

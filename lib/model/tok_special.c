@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "model/tok_spm.h"
+
+#define MARKS_5 AKV_TOKSPM_MARK AKV_TOKSPM_MARK AKV_TOKSPM_MARK AKV_TOKSPM_MARK AKV_TOKSPM_MARK
 
 static int by_bytes(const void *pa, const void *pb)
 {
@@ -41,8 +44,20 @@ static void build_index(struct akv_tokspecial *s)
     s->first[256] = i;
 }
 
-int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, bool control, struct akv_buf *warn,
-                        struct akv_err *err)
+/* The text as it is looked for. */
+static struct akv_str wanted_text(const struct akv_tokvocab *v, uint32_t id, bool space_mark)
+{
+    static const char marks[] = MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5
+        MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5;
+    struct akv_str text = akv_tokvocab_text(v, id);
+    size_t n;
+    if (!space_mark || v->type[id] != AKV_TOKTYPE_USER || !akv_tokspm_is_run(text, &n))
+        return text;
+    return n > AKV_TOKSPM_RUNS ? (struct akv_str){0} : (struct akv_str){marks, n * AKV_TOKSPM_MARK_BYTES};
+}
+
+int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, bool control, bool space_mark,
+                        struct akv_buf *warn, struct akv_err *err)
 {
     uint32_t n = 0, n_long = 0, n_same = 0;
     *s = (struct akv_tokspecial){.only = -1};
@@ -52,9 +67,9 @@ int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, 
     if (!s->texts)
         return AKV_E_IO;
     for (uint32_t i = 0; i < v->n; i++) {
-        struct akv_str text = akv_tokvocab_text(v, i);
         if (!wanted(v, i, control))
             continue;
+        struct akv_str text = wanted_text(v, i, space_mark);
         if (text.len == 0 || text.len > AKV_TOKSPECIAL_MAX)
             n_long++;
         else

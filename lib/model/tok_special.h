@@ -20,9 +20,13 @@ struct akv_tokspecial {
     int only;            /* the one first byte there is, or -1 */
 };
 
-/* The user-defined tokens, and with control also control and unknown ones. warn may be NULL. */
-int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, bool control, struct akv_buf *warn,
-                        struct akv_err *err);
+/*
+ * The user-defined tokens, and with control also control and unknown ones. space_mark: of a kind that writes spaces as U+2581;
+ * there a user-defined token of spaces only is found in text only where U+2581 is written out, since runs of spaces belong to the
+ * kind. warn may be NULL.
+ */
+int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, bool control, bool space_mark,
+                        struct akv_buf *warn, struct akv_err *err);
 void akv_tokspecial_close(struct akv_tokspecial *s);
 
 /*

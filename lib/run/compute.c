@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,7 +108,7 @@ static int query_last(struct akv_session *s, const struct akv_record *rec, float
     return akv_engine_step(s->engine, &row, 1, err);
 }
 
-static int check_size(const struct akv_session *s, const struct akv_record *rec, struct akv_err *err)
+int akv_check_size(const struct akv_session *s, const struct akv_record *rec, struct akv_err *err)
 {
     if (!rec->n)
         return akv_fail(err, AKV_E_INPUT, "request %.40s: has no tokens", rec->id);
@@ -118,40 +117,44 @@ static int check_size(const struct akv_session *s, const struct akv_record *rec,
     return 0;
 }
 
+/* Everything before the first row: an empty sequence, the store, the output, and what is there of the prompt already. */
+static int prepare(struct akv_session *s, const struct akv_record *rec, bool reuse, struct akv_stats *st, struct akv_err *err)
+{
+    uint32_t n = (uint32_t)rec->n;
+    *st = s->fed; /* what reading its pages cost belongs to the request that follows them */
+    s->fed = (struct akv_stats){0};
+    st->hit = st->source = "none";
+    st->prompt_tokens = n;
+    int rc = akv_check_size(s, rec, err);
+    if (rc == 0)
+        rc = akv_compute_begin(s, err);
+    if (rc == 0)
+        rc = akv_session_need_store(s, err);
+    if (rc == 0)
+        rc = akv_session_need_writer(s, err);
+    if (rc == 0 && reuse)
+        rc = akv_lookup(s, rec->ids, n, st, err);
+    uint32_t cached = rc == 0 ? s->seq.n_tokens : 0;
+    st->cached_tokens = cached == n ? n - 1 : cached;
+    st->prefilled_tokens = n - st->cached_tokens;
+    st->hit = !cached ? "none" : st->cached_tokens == n - 1 ? "full" : "partial";
+    akv_explain_miss(s, st);
+    return rc;
+}
+
 int akv_compute_prompt(struct akv_session *s, const struct akv_request *r, float *logits,
                        int (*per_token)(void *ctx, uint32_t pos, const float *logits), void *ctx, struct akv_stats *st,
                        struct akv_err *err)
 {
     const struct akv_record *rec = &r->rec;
-    uint32_t n = (uint32_t)rec->n;
-    *st = (struct akv_stats){.hit = "none", .source = "none", .prompt_tokens = n};
-    int rc = check_size(s, rec, err);
-    if (rc == 0)
-        rc = akv_compute_begin(s, err);
-    if (rc == 0 && (s->out_fd >= 0 || s->store_dir))
-        rc = akv_session_need_head(s, err);
-    if (rc == 0)
-        rc = akv_session_need_writer(s, err);
-    if (rc == 0)
-        rc = akv_session_need_store(s, err);
-    if (rc == 0 && !s->opts.no_reuse && !per_token)
-        rc = akv_lookup(s, rec->ids, n, st, err);
+    struct scoring score = {.per_token = per_token, .ctx = ctx};
+    int rc = prepare(s, rec, !s->opts.no_reuse && !per_token, st, err);
     if (rc < 0)
         return rc;
-
-    struct scoring score = {.per_token = per_token, .ctx = ctx}, *scored = NULL;
-    if (per_token) {
-        score.logits = akv_alloc((size_t)SCORE_ROWS * s->model->hp.n_vocab, sizeof(float), err);
-        if (!score.logits)
-            return AKV_E_IO;
-        scored = &score;
-    }
-    uint32_t cached = s->seq.n_tokens;
-    bool whole = cached == n;
-    st->cached_tokens = whole ? n - 1 : cached;
-    st->prefilled_tokens = n - st->cached_tokens;
-    st->hit = !cached ? "none" : st->cached_tokens == n - 1 ? "full" : "partial";
+    if (per_token && !(score.logits = akv_alloc((size_t)SCORE_ROWS * s->model->hp.n_vocab, sizeof(float), err)))
+        return AKV_E_IO;
     double start = akv_now_ms();
+    bool whole = s->seq.n_tokens == rec->n;
     if (!whole || logits)
         rc = akv_session_need_engine(s, err);
     if (rc == 0)
@@ -159,12 +162,21 @@ int akv_compute_prompt(struct akv_session *s, const struct akv_request *r, float
     if (rc == 0)
         rc = save_anchor_tails(s, rec, 0, st, err);
     if (rc == 0 && !whole)
-        rc = compute_rest(s, rec, logits, scored, st, err);
+        rc = compute_rest(s, rec, logits, per_token ? &score : NULL, st, err);
     else if (rc == 0 && logits)
         rc = query_last(s, rec, logits, err);
     st->prefill_ms = akv_now_ms() - start;
     free(score.logits);
     return rc;
+}
+
+int akv_output_request(struct akv_session *s, const struct akv_request *r, struct akv_err *err)
+{
+    akv_buf_clear(&s->scratch);
+    int rc = akv_record_write(&r->rec, &s->scratch, err);
+    if (rc == 0)
+        rc = akv_buf_check(&s->scratch, "token record", err);
+    return rc < 0 ? rc : akv_writer_request(s->writer, s->scratch.data, s->scratch.len, err);
 }
 
 int akv_compute_token(struct akv_session *s, uint32_t id, float *logits, struct akv_err *err)
@@ -174,20 +186,17 @@ int akv_compute_token(struct akv_session *s, uint32_t id, float *logits, struct 
     return rc < 0 ? rc : akv_engine_step(s->engine, &row, 1, err);
 }
 
-int akv_session_prefill(struct akv_session *s, const struct akv_request *r, struct akv_stats *st, struct akv_err *err)
+int akv_session_prefill(struct akv_session *s, const struct akv_request *r, struct akv_stats *st, struct akv_err *save_err,
+                        struct akv_err *err)
 {
     s->can_go_on = true;
     int rc = akv_compute_prompt(s, r, NULL, NULL, NULL, st, err);
     if (rc == 0)
         rc = akv_pages_tail(s, s->seq.n_tokens, true, true, st, err);
-    if (rc == 0 && s->writer) {
-        akv_buf_clear(&s->scratch);
-        rc = akv_record_write(&r->rec, &s->scratch, err);
-        if (rc == 0)
-            rc = akv_writer_request(s->writer, s->scratch.data, s->scratch.len, err);
-    }
+    if (rc == 0 && s->writer)
+        rc = akv_output_request(s, r, err);
     akv_compute_end(s);
-    if (rc == 0 && s->save_err.code)
-        rc = akv_fail(err, s->save_err.code, "%s", s->save_err.msg);
+    if (rc == 0 && s->save_err.code && save_err)
+        *save_err = s->save_err;
     return rc;
 }

@@ -17,10 +17,15 @@ static int feed_page(struct akv_session *s, struct akv_reader *reader, struct ak
     if (akv_reader_page_open(reader))
         return akv_fail(err, AKV_E_INPUT, "page %u: its parent is not in the stream: put the stream that it continues before it",
                         rec->index);
+    double start = akv_now_ms();
     int rc = akv_pages_admit(s, rec, AKV_FROM_STREAM, NULL, err);
     if (rc == 0)
         rc = akv_session_need_writer(s, err);
-    return rc < 0 ? rc : akv_pages_pass(s, rec, err);
+    if (rc == 0)
+        rc = akv_pages_pass(s, rec, AKV_FROM_STREAM, &s->fed, err);
+    s->fed.bytes_read += rec->coded_bytes;
+    s->fed.restore_ms += akv_now_ms() - start;
+    return rc;
 }
 
 /* Events until the next request. 1: one is in *out; 0: the end. */
@@ -81,19 +86,21 @@ bool akv_session_can_go_on(const struct akv_session *s)
 int akv_session_base(struct akv_session *s, int fd, const char *name, struct akv_err *err)
 {
     struct akv_input *in = NULL;
-    int rc = akv_input_open(&in, fd, name, err);
+    if (s->out_fd < 0)
+        return akv_fail(err, AKV_E_USAGE, "a base stream needs an output that leaves its pages out");
+    int rc = akv_input_open(&in, fd, name, s->opts.cancel, err);
     if (rc < 0)
         return rc;
     if (in->kind != AKV_KIND_STREAM) {
         akv_input_close(in);
         return akv_fail(err, AKV_E_INPUT, "%s: not an akv stream", name);
     }
-    bool without = s->without_restored;
-    s->without_restored = true;
+    bool without = s->without_input;
+    s->without_input = true;
     struct akv_request *r = NULL;
     while ((rc = akv_session_next(s, in, &r, err)) > 0) /* its requests were answered elsewhere */
         akv_request_free(r);
-    s->without_restored = without;
+    s->without_input = without;
     akv_input_close(in);
     return rc;
 }

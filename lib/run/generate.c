@@ -237,6 +237,8 @@ int akv_session_generate(struct akv_session *s, const struct akv_request *r, con
     *reply = (struct akv_reply){0};
     *st = (struct akv_stats){.hit = "none", .source = "none", .prompt_tokens = (uint32_t)r->rec.n};
     s->can_go_on = true;
+    if (s->out_fd >= 0)
+        return akv_fail(err, AKV_E_USAGE, "a session that writes a stream does not generate");
     akv_buf_init(&g.text, 0);
     int rc = r->rec.n > s->opts.n_ctx || !r->rec.n ? akv_compute_prompt(s, r, NULL, NULL, NULL, st, err) : generate(&g, st, err);
     akv_compute_end(s);

@@ -27,7 +27,7 @@ static int find_kind(struct akv_input *in, struct akv_err *err)
     return 0;
 }
 
-int akv_input_open(struct akv_input **out, int fd, const char *name, struct akv_err *err)
+int akv_input_open(struct akv_input **out, int fd, const char *name, const volatile int *cancel, struct akv_err *err)
 {
     struct akv_input *in = akv_alloc(1, sizeof *in, err);
     if (!in)
@@ -37,6 +37,7 @@ int akv_input_open(struct akv_input **out, int fd, const char *name, struct akv_
         free(in);
         return rc;
     }
+    in->in.cancel = cancel;
     rc = find_kind(in, err);
     if (rc < 0) {
         akv_input_close(in);
@@ -44,6 +45,12 @@ int akv_input_open(struct akv_input **out, int fd, const char *name, struct akv_
     }
     *out = in;
     return 0;
+}
+
+int akv_input_next(struct akv_input *in, int fd, const char *name, struct akv_err *err)
+{
+    int rc = akv_in_switch(&in->in, fd, name, err);
+    return rc < 0 ? rc : find_kind(in, err);
 }
 
 void akv_input_close(struct akv_input *in)

@@ -9,7 +9,7 @@ struct akv_input {
     struct akv_in in;
     enum akv_kind kind;
     struct akv_reader *reader; /* opened at first use when kind is a stream */
-    uint64_t n_requests;       /* requests handed out, for default ids and messages */
+    uint64_t n_requests;       /* requests met, broken ones included: for default ids and messages */
 };
 
 #endif

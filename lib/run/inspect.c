@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "chat/jinja.h"
 #include "engine/engine.h"
 #include "run/input.h"
 #include "run/session.h"
@@ -189,9 +190,22 @@ static void describe_weights(json_t *o, const struct akv_model *m)
                                      (double)hp->rope_base, "kv_bytes_per_token", (json_int_t)akv_geom_token_bytes(&g)));
 }
 
+/* Whether there is a chat template, and why it cannot be used. */
+static void describe_template(json_t *o, const struct akv_model *m)
+{
+    struct akv_str text;
+    struct akv_jinja *parsed = NULL;
+    struct akv_err why = {0};
+    bool has = akv_model_template(m, NULL, &text) > 0;
+    json_object_set_new(o, "chat_template", json_boolean(has));
+    if (has && akv_jinja_parse(&parsed, text.s, text.len, &why) < 0)
+        json_object_set_new(o, "chat_template_error", json_string(why.msg));
+    akv_jinja_free(parsed);
+}
+
 int akv_inspect_model(const struct akv_model *m, const char *path, char **json, struct akv_err *err)
 {
-    struct akv_str arch = {"", 0}, name = {"", 0}, text;
+    struct akv_str arch = {"", 0}, name = {"", 0};
     json_t *o = json_object();
     akv_gguf_str(&m->gguf, "general.architecture", &arch, NULL);
     akv_gguf_str(&m->gguf, "general.name", &name, NULL);
@@ -206,7 +220,7 @@ int akv_inspect_model(const struct akv_model *m, const char *path, char **json, 
         describe_weights(o, m);
     json_object_set_new(o, "vocabulary", json_integer((json_int_t)akv_tok_n_vocab(m->tok)));
     json_object_set_new(o, "tokenizer", json_hex(akv_tok_digest(m->tok), AKV_SHA_BYTES));
-    json_object_set_new(o, "chat_template", json_boolean(akv_model_template(m, NULL, &text) > 0));
+    describe_template(o, m);
     int rc = dump(o, json, err);
     json_decref(o);
     return rc;

@@ -34,7 +34,8 @@ int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum 
     return 0;
 }
 
-int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, struct akv_err *err)
+int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_stats *st,
+                   struct akv_err *err)
 {
     if (!s->writer)
         return 0;
@@ -42,11 +43,14 @@ int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, struct
         akv_writer_outgrow(s->writer, rec->index, rec->has_parent ? &rec->parent : NULL, rec->ids, rec->n_tokens);
         return 0;
     }
-    return s->without_restored ? akv_writer_exclude(s->writer, &rec->key, err) : akv_writer_page(s->writer, rec, err);
+    if (s->without_input && origin == AKV_FROM_STREAM)
+        return akv_writer_exclude(s->writer, &rec->key, err);
+    st->bytes_written += rec->coded_bytes;
+    return akv_writer_page(s->writer, rec, err);
 }
 
 int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key,
-                     const struct akv_key *parent, struct akv_page_rec *rec, struct akv_err *err)
+                     const struct akv_key *parent, enum akv_codec codec, struct akv_page_rec *rec, struct akv_err *err)
 {
     size_t raw = n * akv_geom_token_bytes(&s->geom);
     akv_page_to_body(&s->geom, s->body, p->kv, n);
@@ -57,8 +61,10 @@ int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n
     int rc = akv_sha256(rec->raw_sha, s->body, raw, err);
     if (rc < 0)
         return rc;
+    if (p->sealed && p->has_sha && n == p->n_tokens && memcmp(rec->raw_sha, p->raw_sha, sizeof p->raw_sha))
+        return akv_fail(err, AKV_E_INPUT, "page %u: its bytes are not those that its record promised", p->index);
     akv_buf_clear(&s->coded);
-    rc = akv_body_encode(&s->geom, s->body, raw, AKV_CODEC_PLANES, &rec->codec, &s->coded, err);
+    rc = akv_body_encode(&s->geom, s->body, raw, codec, &rec->codec, &s->coded, err);
     rec->coded = (const uint8_t *)s->coded.data;
     rec->coded_bytes = s->coded.len;
     return rc;
@@ -77,37 +83,35 @@ static void publish(struct akv_session *s, const struct akv_page_rec *rec, bool 
         s->save_err = err;
 }
 
-/* A page that is not sealed yet was written by this request's steps. */
-static bool is_fresh(const struct akv_page *p)
-{
-    return !p->sealed;
-}
-
 /*
- * Send the first n tokens of page p where they are wanted and not yet: encoded at most once. A fresh page is always offered to the
- * store, whose copy is thereby compared with it.
+ * Send the first n tokens of page p where they are wanted and not yet. A page that this request's steps wrote (not sealed yet) is
+ * always offered to the store, whose copy is thereby compared with it. Output and store may want different codecs.
  */
 static int deliver(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key,
                    const struct akv_key *parent, bool write, struct akv_stats *st, struct akv_err *err)
 {
-    bool fresh = is_fresh(p);
+    struct akv_page_rec rec;
+    bool fresh = !p->sealed, encoded = false;
     bool to_output = write && s->writer && !akv_writer_has(s->writer, key);
     if (write && s->writer && !to_output)
         akv_writer_outgrow(s->writer, p->index, parent, p->ids, n);
-    bool to_store = saving(s) && (fresh || (p->origin != AKV_FROM_STORE && !akv_store_has(s->store, &s->head, key)));
-    if (!to_output && !to_store)
-        return 0;
-    struct akv_page_rec rec;
-    int rc = akv_pages_encode(s, p, n, key, parent, &rec, err);
-    if (rc < 0)
-        return rc;
-    if (to_store)
-        publish(s, &rec, fresh && !s->n_restored, st);
     if (to_output) {
-        rc = akv_writer_page(s->writer, &rec, err);
+        int rc = akv_pages_encode(s, p, n, key, parent, AKV_CODEC_PLANES, &rec, err);
+        if (rc == 0)
+            rc = akv_writer_page(s->writer, &rec, err);
+        if (rc < 0)
+            return rc;
         st->bytes_written += rec.coded_bytes;
+        encoded = true;
     }
-    return rc;
+    if (saving(s) && (fresh || !akv_store_has(s->store, &s->head, key))) {
+        enum akv_codec codec = akv_store_codec(s->store);
+        int rc = encoded && codec == AKV_CODEC_PLANES ? 0 : akv_pages_encode(s, p, n, key, parent, codec, &rec, err);
+        if (rc < 0)
+            return rc;
+        publish(s, &rec, fresh && !s->n_restored, st);
+    }
+    return 0;
 }
 
 static void seal(struct akv_session *s, struct akv_page *p, const struct akv_key *key, const struct akv_key *parent)

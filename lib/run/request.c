@@ -33,14 +33,25 @@ static int check_tokenizer(const struct akv_record *rec, const struct akv_model 
                     rec->id, rec->tok, want);
 }
 
+/* After the tokenizer's digest: ids of another vocabulary are a matter of the wrong model, not of bad input. */
+static int check_ids(const struct akv_record *rec, uint32_t n_vocab, struct akv_err *err)
+{
+    for (size_t i = 0; i < rec->n; i++)
+        if (rec->ids[i] >= n_vocab)
+            return akv_fail(err, AKV_E_INPUT, "request %.40s: tokens[%zu]: id %u is outside the vocabulary of %u", rec->id, i,
+                            rec->ids[i], n_vocab);
+    return 0;
+}
+
 int akv_request_parse(struct akv_request **out, json_t *json, const char *text, size_t len, const struct akv_model *m,
                       struct akv_err *err)
 {
     struct akv_record rec = {0};
-    uint32_t n_vocab = m ? akv_tok_n_vocab(m->tok) : 0;
-    int rc = json ? akv_record_from_json(&rec, json, n_vocab, err) : akv_record_parse(&rec, text, len, n_vocab, err);
+    int rc = json ? akv_record_from_json(&rec, json, 0, err) : akv_record_parse(&rec, text, len, 0, err);
     if (rc == 0 && m)
         rc = check_tokenizer(&rec, m, err);
+    if (rc == 0 && m)
+        rc = check_ids(&rec, akv_tok_n_vocab(m->tok), err);
     if (rc == 0)
         rc = akv_request_check_keys(&rec, err);
     if (rc < 0) {
@@ -50,13 +61,23 @@ int akv_request_parse(struct akv_request **out, json_t *json, const char *text, 
     return akv_request_wrap(out, &rec, err);
 }
 
+/* The next value of an input, counted. An input without any is an error: a pipeline must not succeed because its head failed. */
+static int next_value(json_t **json, struct akv_input *in, struct akv_err *err)
+{
+    int rc = akv_json_next(json, &in->in, err);
+    if (rc == 0 && !in->n_requests)
+        rc = akv_fail(err, AKV_E_INPUT, "%s: empty input", in->in.name);
+    if (rc != 0)
+        in->n_requests++;
+    return rc;
+}
+
 int akv_request_read(struct akv_request **out, struct akv_input *in, const struct akv_model *m, struct akv_err *err)
 {
     json_t *json = NULL;
-    int rc = akv_json_next(&json, &in->in, err);
+    int rc = next_value(&json, in, err);
     if (rc <= 0)
         return rc;
-    in->n_requests++;
     rc = akv_request_parse(out, json, NULL, 0, m, err);
     json_decref(json);
     if (rc < 0) {
@@ -67,16 +88,16 @@ int akv_request_read(struct akv_request **out, struct akv_input *in, const struc
 }
 
 /* Ids of requests that bring none: r1, r2 ... in input order. */
-static void default_id(char id[24], struct akv_input *in)
+static void default_id(char id[24], const struct akv_input *in)
 {
-    snprintf(id, 24, "r%llu", (unsigned long long)++in->n_requests);
+    snprintf(id, 24, "r%llu", (unsigned long long)in->n_requests);
 }
 
 int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const struct akv_model *m,
                           const struct akv_chat_opts *opts, char **notes, struct akv_err *err)
 {
     json_t *json = NULL;
-    int rc = akv_json_next(&json, &in->in, err);
+    int rc = next_value(&json, in, err);
     if (rc <= 0)
         return rc;
     char id[24];
@@ -97,7 +118,7 @@ int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, con
                   const struct akv_chat_opts *opts, char **notes, struct akv_err *err)
 {
     json_t *json = NULL;
-    int rc = akv_json_next(&json, &in->in, err);
+    int rc = next_value(&json, in, err);
     if (rc <= 0)
         return rc;
     char fallback[24];
@@ -142,8 +163,11 @@ int akv_request_from_text(struct akv_request **out, struct akv_input *in, const 
     }
     if (rc == 0)
         rc = akv_buf_check(&b, in->in.name, err);
+    if (rc == 0 && !b.len)
+        rc = akv_fail(err, AKV_E_INPUT, "%s: empty input", in->in.name);
     struct akv_record rec = {0};
     char id[24];
+    in->n_requests++;
     default_id(id, in);
     if (rc == 0)
         rc = akv_chat_raw(m, b.data, b.len, (special ? AKV_TOK_SPECIAL : 0) | (add_special ? AKV_TOK_ADD_SPECIAL : 0), id, &rec,
@@ -196,6 +220,15 @@ int akv_request_json(const struct akv_request *r, char **json, size_t *len, stru
     }
     akv_buf_release(&b);
     return rc;
+}
+
+int akv_clean_text(const char *text, size_t len, char **clean, size_t *clean_len, struct akv_err *err)
+{
+    *clean = akv_alloc(len * 3 + 1, 1, err);
+    if (!*clean)
+        return AKV_E_IO;
+    *clean_len = akv_utf8_clean(*clean, text, len);
+    return 0;
 }
 
 int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n, bool skip_control, char **text, size_t *len,

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Where positions end: the RoPE tables are exact up to there (akv-numerics(7)). */
+#define CTX_MAX (1u << 20)
+
 /* Pages beyond twice the context: room for tails and copies on write. */
 #define SPARE_PAGES 8u
 
@@ -40,7 +43,7 @@ static uint32_t ctx_pages(const struct akv_session *s)
 
 static int copy_options(struct akv_session *s, const struct akv_session_opts *o, struct akv_err *err)
 {
-    s->opts = *o;
+    s->opts = *o; /* its strings are copied where they are needed later */
     if (o->store_dir && !(s->store_dir = akv_strndup(o->store_dir, strlen(o->store_dir), err)))
         return AKV_E_IO;
     if (o->cache_dir && !(s->cache_dir = akv_strndup(o->cache_dir, strlen(o->cache_dir), err)))
@@ -52,7 +55,7 @@ static int copy_options(struct akv_session *s, const struct akv_session_opts *o,
         memcpy(s->salt, o->salt, o->salt_bytes);
     }
     if (!s->opts.n_ctx)
-        s->opts.n_ctx = s->model->hp.n_ctx_train;
+        s->opts.n_ctx = s->model->hp.n_ctx_train < CTX_MAX ? s->model->hp.n_ctx_train : CTX_MAX;
     if (!s->opts.n_threads)
         s->opts.n_threads = 1;
     return 0;
@@ -74,6 +77,14 @@ int akv_session_open(struct akv_session **out, const struct akv_model *m, const 
         goto fail;
     if (opts->save && !opts->store_dir) {
         rc = akv_fail(err, AKV_E_USAGE, "saving needs a store");
+        goto fail;
+    }
+    if (opts->salt && opts->salt_bytes < AKV_SALT_MIN) {
+        rc = akv_fail(err, AKV_E_USAGE, "salt: %zu bytes: at least %d are needed", opts->salt_bytes, AKV_SALT_MIN);
+        goto fail;
+    }
+    if (s->opts.n_ctx > CTX_MAX) {
+        rc = akv_fail(err, AKV_E_USAGE, "context of %u tokens: at most %u", s->opts.n_ctx, CTX_MAX);
         goto fail;
     }
     akv_engine_geom(m, s->opts.kv, &s->geom);
@@ -159,26 +170,29 @@ int akv_session_need_store(struct akv_session *s, struct akv_err *err)
 {
     if (s->store || !s->store_dir || s->no_store_yet)
         return 0;
-    int rc = akv_session_need_head(s, err);
-    if (rc < 0)
-        return rc;
     struct akv_err why = {0};
-    rc = akv_store_open(&s->store, s->store_dir, s->opts.save ? AKV_STORE_CREATE : 0, &why);
-    if (rc == AKV_E_NO) {
-        s->no_store_yet = true;
+    int rc = akv_store_open(&s->store, s->store_dir, s->opts.save ? AKV_STORE_CREATE : 0, &why);
+    if (rc == 0)
+        return akv_session_need_head(s, err);
+    s->no_store_yet = true;
+    if (s->opts.save) /* what was asked is answered without it, and the failure told at the end */
+        s->save_err = why;
+    else if (rc == AKV_E_NO)
         akv_session_note(s, "%s", why.msg);
-        return 0;
-    }
-    return rc < 0 ? akv_fail(err, rc, "%s", why.msg) : 0;
+    else
+        return akv_fail(err, rc, "%s", why.msg);
+    return 0;
 }
 
-int akv_session_output(struct akv_session *s, int fd, const char *name, bool without_restored, struct akv_err *err)
+int akv_session_output(struct akv_session *s, int fd, const char *name, bool without_input, struct akv_err *err)
 {
+    if (s->out_fd >= 0)
+        return akv_fail(err, AKV_E_USAGE, "the session has an output already");
     s->out_name = akv_strndup(name, strlen(name), err);
     if (!s->out_name)
         return AKV_E_IO;
     s->out_fd = fd;
-    s->without_restored = without_restored;
+    s->without_input = without_input;
     return 0;
 }
 
@@ -192,5 +206,7 @@ int akv_session_finish(struct akv_session *s, struct akv_err *err)
     rc = akv_writer_close(s->writer, NULL, err);
     s->writer = NULL;
     s->out_fd = -1;
+    free(s->out_name);
+    s->out_name = NULL;
     return rc;
 }

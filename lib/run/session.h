@@ -37,7 +37,7 @@ struct akv_session {
     struct akv_writer *writer;
     int out_fd; /* -1: no output stream */
     char *out_name;
-    bool without_restored;
+    bool without_input;
     bool can_go_on;
 
     /* the request being run */
@@ -50,6 +50,7 @@ struct akv_session {
 
     uint8_t *body; /* one page's body: decode and encode scratch */
     struct akv_buf coded, scratch;
+    struct akv_stats fed;    /* what reading the input's pages cost since the last request: restore_ms, bytes_read, bytes_written */
     struct akv_err save_err; /* the first failure to publish: saving stops, the run goes on */
 };
 
@@ -69,11 +70,15 @@ bool akv_session_cancelled(const struct akv_session *s);
 /* Take a checked page record into the arena, sealed, unowned. *out may be NULL. */
 int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out,
                     struct akv_err *err);
-/* Pass a restored page on to the output as it stands, or note that it is to be left out. No effect without an output. */
-int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, struct akv_err *err);
+/*
+ * Pass a restored page on to the output as it stands, or note that it is to be left out (one that came with the input, when those are).
+ * No effect without an output.
+ */
+int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_stats *st,
+                   struct akv_err *err);
 /* Encode the first n tokens of a page held in memory as the page `key`; rec borrows session scratch until the next call. */
 int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key,
-                     const struct akv_key *parent, struct akv_page_rec *rec, struct akv_err *err);
+                     const struct akv_key *parent, enum akv_codec codec, struct akv_page_rec *rec, struct akv_err *err);
 /* Seal the pages of seq that filled since the last call and deliver them. */
 int akv_pages_flush(struct akv_session *s, struct akv_stats *st, struct akv_err *err);
 /*
@@ -84,18 +89,42 @@ int akv_pages_tail(struct akv_session *s, uint32_t n, bool write, bool is_tip, s
 
 /* ---- lookup.c ---- */
 
-/* Attach to the empty seq the longest chain of what arena and store hold of ids[n]; fills the cached part of st. */
+/* A page that a prompt would have. */
+struct akv_place {
+    const struct akv_key *key, *parent; /* parent NULL: page 0 */
+    uint32_t index;
+    const uint32_t *ids;
+    uint32_t n;
+};
+
+/* 1: the page is there and was taken, 0: a miss. */
+typedef int akv_page_try(struct akv_session *s, const struct akv_place *p, struct akv_stats *st, struct akv_err *err);
+
+/* Along the chain of ids[n] (n fits the context): full pages to the first miss, then the longest tail. Returns the tokens taken. */
+int64_t akv_walk(struct akv_session *s, const uint32_t *ids, uint32_t n, akv_page_try *attempt, struct akv_stats *st,
+                 struct akv_err *err);
+/* The page from the store: 1, or 0: a miss, with words when it was more than absence. *rec lives until the store's next call. */
+int akv_fetch(struct akv_session *s, const struct akv_place *p, struct akv_page_rec *rec, struct akv_stats *st);
+/* Note a page that was there but could not be used; the first one explains the miss. */
+void akv_miss(struct akv_session *s, struct akv_stats *st, uint32_t index, const struct akv_err *why);
+/* Fill st->miss when the hit is not full and nothing said why yet. */
+void akv_explain_miss(const struct akv_session *s, struct akv_stats *st);
+/* Attach to the empty seq the longest chain of what arena and store hold of ids[n]. */
 int akv_lookup(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err);
 
 /* ---- compute.c ---- */
 
+/* Whether the request has tokens and they fit into the context: AKV_E_INPUT with the numbers. */
+int akv_check_size(const struct akv_session *s, const struct akv_record *rec, struct akv_err *err);
 /* Begin a request: an empty sequence. */
 int akv_compute_begin(struct akv_session *s, struct akv_err *err);
-void akv_compute_end(struct akv_session *s); /* seals the tail, so that the next request may find it, and lets the pages go */
+void akv_compute_end(struct akv_session *s); /* lets the pages go; the sealed ones stay findable while there is room */
 /* Look up and compute the prompt; logits (may be NULL) receives those of the last token. per_token (may be NULL) gets each position's logits. */
 int akv_compute_prompt(struct akv_session *s, const struct akv_request *r, float *logits,
                        int (*per_token)(void *ctx, uint32_t pos, const float *logits), void *ctx, struct akv_stats *st,
                        struct akv_err *err);
+/* The request itself to the output (Q), after its pages. */
+int akv_output_request(struct akv_session *s, const struct akv_request *r, struct akv_err *err);
 /* Append one token and compute its logits. */
 int akv_compute_token(struct akv_session *s, uint32_t id, float *logits, struct akv_err *err);
 

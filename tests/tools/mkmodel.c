@@ -1,7 +1,7 @@
 /*
- * mkmodel: writes a small random llama model as GGUF, complete with tokenizer and chat template: the model that the tests run on.
- * The same options give the same bytes on every machine. The weights mean nothing; the text that comes out is noise that does not
- * repeat itself at once.
+ * mkmodel: writes a small random model as GGUF, complete with tokenizer and chat template: the model that the tests run on. Any
+ * architecture that runs can be asked for. The same options give the same bytes on every machine. The weights mean nothing; the text
+ * that comes out is noise that does not repeat itself at once.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -15,151 +15,35 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "model/gguf.h"
+#include "tests/tools/mkmodel_blocks.h"
+#include "tests/tools/mkmodel_vocab.h"
 
-#define N_SPECIAL 3u
-#define N_MERGES 125u
-#define N_VOCAB (N_SPECIAL + 256u + N_MERGES)
 #define ALIGN 32u
 
+/* What an architecture has beyond a llama; one that is not listed is written like a llama under its name. */
+struct shape {
+    const char *arch;
+    bool qkv_bias, qk_norm, post_norms, windows;
+};
+
+static const struct shape shapes[] = {
+    {.arch = "qwen2", .qkv_bias = true},
+    {.arch = "qwen3", .qk_norm = true},
+    {.arch = "gemma3", .qk_norm = true, .post_norms = true, .windows = true},
+};
+
 struct options {
-    const char *out, *arch;
+    const char *out, *arch, *rope;
+    struct shape shape;
     enum akv_dtype dtype;
     uint64_t seed;
-    unsigned layers, width, heads, kv_heads, ff, ctx;
+    unsigned layers, width, heads, kv_heads, head_dim, ff, ctx, window, pattern, softcap;
     bool tied, vocab_only;
 };
 
-static const char *const specials[N_SPECIAL] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
-
-static const char chat_template[] = "{% for message in messages %}"
-                                    "{% if loop.first and messages[0]['role'] != 'system' %}"
-                                    "{{ '<|im_start|>system\nYou are a small model made for tests.<|im_end|>\n' }}"
-                                    "{% endif %}"
-                                    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
-                                    "{% endfor %}"
-                                    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-
-/* What the merges are learnt from: the kind of text that the tests send. */
-static const char corpus[] =
-    "You are a helpful assistant that plans the work of a small workshop. Answer in short sentences and call a tool when the "
-    "question "
-    "needs one. The tools are described below, each with its name, its parameters and what it returns. The weather tool takes the "
-    "name "
-    "of a city and returns the temperature in degrees and the chance of rain. The calendar tool takes a date and returns the list "
-    "of "
-    "appointments of that day. The search tool takes a question and returns the three best answers with the place where they were "
-    "found. "
-    "When the user asks for the time of a meeting, look into the calendar first, then answer with the time and the name of the "
-    "room. "
-    "What is the weather in the city today? It is warm and there is no chance of rain this morning. Then we should meet outside "
-    "after "
-    "lunch. Please write a short note to the others and tell them where to find us. The system reads the message, the model writes "
-    "the "
-    "answer, and the store keeps the pages that both of them have seen before, so that the next question is answered in less time. "
-    "name: string, type: object, required: true, description: the name of the function and the values that it takes. ";
-
-/* ---- vocabulary ---- */
-
-struct vocab {
-    char text[N_VOCAB][64]; /* in the byte alphabet of GPT-2; learnt ones join two of at most 31 bytes */
-    char merges[N_MERGES][128];
-    uint16_t byte_id[256];
-};
-
-/* Bytes that print stand for themselves, the others for code points from 256 on: so no token holds a space or a control byte. */
-static void alphabet(struct vocab *v)
+static size_t head_dim(const struct options *o)
 {
-    unsigned id = N_SPECIAL;
-    for (int pass = 0; pass < 2; pass++) {
-        unsigned other = 256;
-        for (unsigned b = 0; b < 256; b++) {
-            bool prints = (b >= 33 && b <= 126) || (b >= 161 && b != 173);
-            unsigned cp = prints ? b : other++;
-            if (prints != (pass == 0))
-                continue;
-            char *t = v->text[id];
-            if (cp < 128) {
-                t[0] = (char)cp;
-            } else {
-                t[0] = (char)(0xc0 | cp >> 6);
-                t[1] = (char)(0x80 | (cp & 63));
-            }
-            v->byte_id[b] = (uint16_t)id++;
-        }
-    }
-}
-
-static bool letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-/* Pairs are counted within words: letters with the space before them. The rest stays single bytes. */
-static size_t split_words(const struct vocab *v, uint16_t *ids, bool *starts)
-{
-    size_t n = sizeof corpus - 1;
-    for (size_t i = 0; i < n; i++) {
-        char c = corpus[i], before = i ? corpus[i - 1] : ' ';
-        ids[i] = v->byte_id[(unsigned char)c];
-        starts[i] = !(letter(c) && (letter(before) || before == ' '));
-    }
-    return n;
-}
-
-/* The most frequent pair; among equals the one with the lowest ids. */
-static bool best_pair(const uint16_t *ids, const bool *starts, size_t n, uint16_t pair[2])
-{
-    static uint16_t count[N_VOCAB][N_VOCAB];
-    memset(count, 0, sizeof count);
-    for (size_t i = 1; i < n; i++)
-        if (!starts[i])
-            count[ids[i - 1]][ids[i]]++;
-    unsigned best = 1;
-    for (unsigned a = 0; a < N_VOCAB; a++)
-        for (unsigned b = 0; b < N_VOCAB; b++)
-            if (count[a][b] > best) {
-                best = count[a][b];
-                pair[0] = (uint16_t)a;
-                pair[1] = (uint16_t)b;
-            }
-    return best > 1;
-}
-
-static size_t apply_merge(uint16_t *ids, bool *starts, size_t n, const uint16_t pair[2], uint16_t id)
-{
-    size_t out = 0;
-    for (size_t i = 0; i < n; i++, out++) {
-        starts[out] = starts[i];
-        if (i + 1 < n && ids[i] == pair[0] && ids[i + 1] == pair[1] && !starts[i + 1]) {
-            ids[out] = id;
-            i++;
-        } else {
-            ids[out] = ids[i];
-        }
-    }
-    return out;
-}
-
-static bool make_vocab(struct vocab *v)
-{
-    static uint16_t ids[sizeof corpus];
-    static bool starts[sizeof corpus];
-    memset(v, 0, sizeof *v);
-    for (unsigned i = 0; i < N_SPECIAL; i++)
-        snprintf(v->text[i], sizeof v->text[i], "%s", specials[i]);
-    alphabet(v);
-    size_t n = split_words(v, ids, starts);
-    for (unsigned m = 0; m < N_MERGES; m++) {
-        uint16_t pair[2] = {0, 0}, id = (uint16_t)(N_SPECIAL + 256 + m);
-        if (!best_pair(ids, starts, n, pair) || strlen(v->text[pair[0]]) > 31 || strlen(v->text[pair[1]]) > 31)
-            return false;
-        const char *a = v->text[pair[0]], *b = v->text[pair[1]];
-        snprintf(v->merges[m], sizeof v->merges[m], "%s %s", a, b);
-        memcpy(v->text[id], a, strlen(a));
-        memcpy(v->text[id] + strlen(a), b, strlen(b) + 1);
-        n = apply_merge(ids, starts, n, pair, id);
-    }
-    return true;
+    return o->head_dim ? o->head_dim : o->width / o->heads;
 }
 
 /* ---- keys ---- */
@@ -224,9 +108,27 @@ static void put_hparams(struct keys *k, const struct options *o)
     put_u32_key(k, ".attention.head_count", o->heads);
     put_u32_key(k, ".attention.head_count_kv", o->kv_heads);
     put_f32_key(k, ".attention.layer_norm_rms_epsilon", 1e-5F);
-    put_f32_key(k, ".rope.freq_base", 10000.0F);
-    put_u32_key(k, ".rope.dimension_count", o->width / o->heads);
-    put_u32_key(k, ".vocab_size", N_VOCAB);
+    bool llama = !o->shape.arch; /* the others leave out what the defaults say */
+    put_f32_key(k, ".rope.freq_base", llama ? 10000.0F : 1e6F);
+    if (llama) {
+        put_u32_key(k, ".rope.dimension_count", (uint32_t)head_dim(o));
+        put_u32_key(k, ".vocab_size", N_VOCAB);
+    }
+    if (o->head_dim || o->shape.qk_norm) {
+        put_u32_key(k, ".attention.key_length", (uint32_t)head_dim(o));
+        put_u32_key(k, ".attention.value_length", (uint32_t)head_dim(o));
+    }
+    if (o->shape.windows)
+        put_u32_key(k, ".attention.sliding_window", o->window);
+    if (o->pattern)
+        put_u32_key(k, ".attention.sliding_window_pattern", o->pattern);
+    if (o->softcap)
+        put_f32_key(k, ".final_logit_softcapping", (float)o->softcap);
+    if (o->rope && strcmp(o->rope, "factors") != 0) {
+        put_string_key(k, ".rope.scaling.type", o->rope);
+        put_f32_key(k, ".rope.scaling.factor", 4);
+        put_u32_key(k, ".rope.scaling.original_context_length", 64);
+    }
 }
 
 static void put_tokenizer(struct keys *k, const struct vocab *v)
@@ -252,99 +154,6 @@ static void put_tokenizer(struct keys *k, const struct vocab *v)
 }
 
 /* ---- weights ---- */
-
-/* Round to nearest even, subnormals kept; the magnitudes here never overflow. */
-static uint16_t to_f16(float v)
-{
-    uint32_t x;
-    memcpy(&x, &v, sizeof x);
-    uint32_t sign = x >> 16 & 0x8000, mag = x & 0x7fffffff;
-    int exp = (int)(mag >> 23) - 112; /* biased for f16 */
-    if (exp < -10)
-        return (uint16_t)sign;
-    uint32_t man = (mag & 0x7fffff) | 0x800000;
-    unsigned drop = exp > 0 ? 13 : (unsigned)(14 - exp);
-    uint32_t kept = man >> drop, rest = man & ((1u << drop) - 1), half = 1u << (drop - 1);
-    kept += rest > half || (rest == half && (kept & 1));
-    return (uint16_t)(sign | (kept + (exp > 0 ? (uint32_t)(exp - 1) << 10 : 0)));
-}
-
-static int nearest(float v)
-{
-    return (int)(v < 0 ? v - 0.5F : v + 0.5F);
-}
-
-static unsigned nibble(float v)
-{
-    int q = nearest(v);
-    return (unsigned)(q < 0 ? 0 : q > 15 ? 15 : q);
-}
-
-static void put_q8_0(struct akv_buf *b, const float *x)
-{
-    float amax = 0;
-    for (int i = 0; i < 32; i++)
-        amax = fabsf(x[i]) > amax ? fabsf(x[i]) : amax;
-    float d = amax / 127;
-    akv_buf_put_u16(b, to_f16(d));
-    for (int i = 0; i < 32; i++)
-        akv_buf_putc(b, nearest(d > 0 ? x[i] / d : 0) & 255);
-}
-
-/* The value of largest magnitude becomes code 0, -8 times the scale. */
-static void put_q4_0(struct akv_buf *b, const float *x)
-{
-    float peak = 0;
-    for (int i = 0; i < 32; i++)
-        peak = fabsf(x[i]) > fabsf(peak) ? x[i] : peak;
-    float d = peak / -8;
-    akv_buf_put_u16(b, to_f16(d));
-    for (int i = 0; i < 16; i++) {
-        float lo = peak != 0 ? x[i] / d : 0, hi = peak != 0 ? x[i + 16] / d : 0;
-        akv_buf_putc(b, (int)(nibble(lo + 8) | nibble(hi + 8) << 4));
-    }
-}
-
-static void put_q4_1(struct akv_buf *b, const float *x)
-{
-    float min = x[0], max = x[0];
-    for (int i = 1; i < 32; i++) {
-        min = x[i] < min ? x[i] : min;
-        max = x[i] > max ? x[i] : max;
-    }
-    float d = (max - min) / 15;
-    akv_buf_put_u16(b, to_f16(d));
-    akv_buf_put_u16(b, to_f16(min));
-    for (int i = 0; i < 16; i++) {
-        float lo = d > 0 ? (x[i] - min) / d : 0, hi = d > 0 ? (x[i + 16] - min) / d : 0;
-        akv_buf_putc(b, (int)(nibble(lo) | nibble(hi) << 4));
-    }
-}
-
-/* n values; a multiple of the block. */
-static void put_values(struct akv_buf *b, enum akv_dtype dtype, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i += akv_dtypes[dtype].block) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        switch (dtype) {
-        case AKV_F16:
-            akv_buf_put_u16(b, to_f16(x[i]));
-            break;
-        case AKV_Q8_0:
-            put_q8_0(b, x + i);
-            break;
-        case AKV_Q4_0:
-            put_q4_0(b, x + i);
-            break;
-        case AKV_Q4_1:
-            put_q4_1(b, x + i);
-            break;
-        default: /* F32 */
-            akv_buf_put_u32(b, bits);
-        }
-    }
-}
 
 /* SplitMix64; 24 bits to [-1, 1). */
 static float draw(uint64_t *state)
@@ -390,28 +199,57 @@ static void put_matrix(struct tensors *t, const struct options *o, const char *n
     put_tensor(t, name, o->dtype, rows, k, 0, gain * sqrtf(3.0F / (float)k));
 }
 
+/* A vector of about `middle`; a bias, whose middle is 0, of up to 1. */
+static void put_vector(struct tensors *t, const char *name, size_t n, float middle)
+{
+    put_tensor(t, name, AKV_F32, 0, n, middle, middle > 0 ? 0.25F * middle : 1);
+}
+
 static void put_layer(struct tensors *t, const struct options *o, unsigned i)
 {
-    const size_t w = o->width, kv = w / o->heads * o->kv_heads;
+    const struct shape *s = &o->shape;
+    const size_t w = o->width, dim = head_dim(o), q = dim * o->heads, kv = dim * o->kv_heads;
     /* a tied model must drown its input, or it would say it again and again */
     const float out = o->tied ? 6 : 2;
     const struct {
         const char *name;
-        size_t rows, k; /* rows 0: a norm */
-        float gain;
+        size_t rows, k; /* rows 0: a vector */
+        float gain;     /* or its middle */
+        bool absent;
     } parts[] = {
-        {"attn_norm", 0, w, 0},    {"attn_q", w, w, 2},        {"attn_k", kv, w, 2},
-        {"attn_v", kv, w, 1},      {"attn_output", w, w, out}, {"ffn_norm", 0, w, 0},
-        {"ffn_gate", o->ff, w, 2}, {"ffn_up", o->ff, w, 1},    {"ffn_down", w, o->ff, out / 2},
+        {"attn_norm.weight", 0, w, 1, false},
+        {"attn_q.weight", q, w, 2, false},
+        {"attn_q.bias", 0, q, 0, !s->qkv_bias},
+        {"attn_k.weight", kv, w, 2, false},
+        {"attn_k.bias", 0, kv, 0, !s->qkv_bias},
+        {"attn_v.weight", kv, w, 1, false},
+        {"attn_v.bias", 0, kv, 0, !s->qkv_bias},
+        {"attn_q_norm.weight", 0, dim, 2, !s->qk_norm},
+        {"attn_k_norm.weight", 0, dim, 2, !s->qk_norm},
+        {"attn_output.weight", w, q, out, false},
+        {"post_attention_norm.weight", 0, w, out, !s->post_norms},
+        {"ffn_norm.weight", 0, w, 1, false},
+        {"ffn_gate.weight", o->ff, w, 2, false},
+        {"ffn_up.weight", o->ff, w, 1, false},
+        {"ffn_down.weight", w, o->ff, out / 2, false},
+        {"post_ffw_norm.weight", 0, w, out, !s->post_norms},
     };
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
         char name[64];
-        snprintf(name, sizeof name, "blk.%u.%s.weight", i, parts[p].name);
+        snprintf(name, sizeof name, "blk.%u.%s", i, parts[p].name);
+        if (parts[p].absent)
+            continue;
         if (parts[p].rows)
             put_matrix(t, o, name, parts[p].rows, parts[p].k, parts[p].gain);
         else
-            put_tensor(t, name, AKV_F32, 0, w, 1, 0.25F);
+            put_vector(t, name, parts[p].k, parts[p].gain);
     }
+}
+
+/* Factors from 1 to 8, as long-context llamas have them. */
+static void put_rope_factors(struct tensors *t, const struct options *o)
+{
+    put_tensor(t, "rope_freqs.weight", AKV_F32, 0, head_dim(o) / 2, 4.5F, 3.5F);
 }
 
 static void put_tensors(struct tensors *t, const struct options *o)
@@ -419,7 +257,9 @@ static void put_tensors(struct tensors *t, const struct options *o)
     put_tensor(t, "token_embd.weight", o->dtype, N_VOCAB, o->width, 0, 1);
     for (unsigned i = 0; i < o->layers; i++)
         put_layer(t, o, i);
-    put_tensor(t, "output_norm.weight", AKV_F32, 0, o->width, 1, 0.25F);
+    put_vector(t, "output_norm.weight", o->width, 1);
+    if (o->rope && strcmp(o->rope, "factors") == 0)
+        put_rope_factors(t, o);
     if (!o->tied)
         put_matrix(t, o, "output.weight", N_VOCAB, o->width, 3);
 }
@@ -476,8 +316,10 @@ static int make(const struct options *o, struct akv_err *err)
 /* ---- options ---- */
 
 static const char usage[] =
-    "usage: mkmodel -o FILE [--dtype f32|f16|q8_0|q4_0|q4_1] [--seed N] [--layers N] [--width N] [--heads N]\n"
-    "               [--kv-heads N] [--ff N] [--ctx N] [--tied] [--arch NAME] [--vocab-only]\n";
+    "usage: mkmodel -o FILE [--dtype f32|q4_1|...] [--seed N] [--layers N] [--width N] [--heads N] [--kv-heads N]\n"
+    "               [--head-dim N] [--ff N] [--ctx N] [--tied] [--arch NAME] [--vocab-only]\n"
+    "               [--rope linear|yarn|factors]              any architecture; factors: a llama\n"
+    "               [--window N] [--pattern N] [--softcap N]  gemma3, which is always tied\n";
 
 static bool number(const char *s, uint64_t max, uint64_t *out)
 {
@@ -496,16 +338,32 @@ static bool count(const char *s, unsigned max, unsigned *out)
 
 static bool dtype(const char *s, enum akv_dtype *out)
 {
-    static const struct {
-        const char *name;
-        enum akv_dtype dtype;
-    } names[] = {{"f32", AKV_F32}, {"f16", AKV_F16}, {"q8_0", AKV_Q8_0}, {"q4_0", AKV_Q4_0}, {"q4_1", AKV_Q4_1}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(s, names[i].name)) {
-            *out = names[i].dtype;
+    static const enum akv_dtype types[] = {AKV_F32,  AKV_F16,  AKV_BF16, AKV_Q8_0, AKV_Q4_0, AKV_Q4_1,   AKV_Q5_0,   AKV_Q5_1,
+                                           AKV_Q2_K, AKV_Q3_K, AKV_Q4_K, AKV_Q5_K, AKV_Q6_K, AKV_IQ4_NL, AKV_IQ4_XS, AKV_MXFP4};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const char *name = akv_dtypes[types[i]].name;
+        size_t at = 0;
+        while (s[at] && s[at] == (name[at] >= 'A' && name[at] <= 'Z' ? name[at] + 32 : name[at]))
+            at++;
+        if (!s[at] && !name[at]) {
+            *out = types[i];
             return true;
         }
+    }
     return false;
+}
+
+/* What the options give together. */
+static bool settle(struct options *o)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if (!strcmp(o->arch, shapes[i].arch))
+            o->shape = shapes[i];
+    o->tied = o->tied || o->shape.windows;
+    uint32_t block = akv_dtypes[o->dtype].block;
+    bool rope = !o->rope || !strcmp(o->rope, "linear") || !strcmp(o->rope, "yarn") || !strcmp(o->rope, "factors");
+    return rope && o->out && (o->head_dim || o->width % o->heads == 0) && head_dim(o) % 2 == 0 && o->heads % o->kv_heads == 0 &&
+           o->width % block == 0 && o->ff % block == 0 && o->heads * head_dim(o) % block == 0;
 }
 
 static bool parse(struct options *o, int argc, char **argv)
@@ -513,7 +371,9 @@ static bool parse(struct options *o, int argc, char **argv)
     static const struct option longs[] = {
         {"dtype", 1, NULL, 'd'}, {"seed", 1, NULL, 's'},     {"layers", 1, NULL, 'l'},     {"width", 1, NULL, 'w'},
         {"heads", 1, NULL, 'H'}, {"kv-heads", 1, NULL, 'k'}, {"ff", 1, NULL, 'f'},         {"ctx", 1, NULL, 'c'},
-        {"tied", 0, NULL, 't'},  {"arch", 1, NULL, 'a'},     {"vocab-only", 0, NULL, 'v'}, {NULL, 0, NULL, 0},
+        {"tied", 0, NULL, 't'},  {"arch", 1, NULL, 'a'},     {"vocab-only", 0, NULL, 'v'}, {"head-dim", 1, NULL, 'D'},
+        {"rope", 1, NULL, 'r'},  {"window", 1, NULL, 'W'},   {"pattern", 1, NULL, 'p'},    {"softcap", 1, NULL, 'S'},
+        {NULL, 0, NULL, 0},
     };
     int c;
     bool ok = true;
@@ -555,13 +415,26 @@ static bool parse(struct options *o, int argc, char **argv)
         case 'v':
             o->vocab_only = true;
             break;
+        case 'D':
+            ok = count(optarg, 4096, &o->head_dim);
+            break;
+        case 'r':
+            o->rope = optarg;
+            break;
+        case 'W':
+            ok = count(optarg, 1u << 20, &o->window);
+            break;
+        case 'p':
+            ok = count(optarg, 1024, &o->pattern);
+            break;
+        case 'S':
+            ok = count(optarg, 1000, &o->softcap);
+            break;
         default:
             ok = false;
         }
     }
-    uint32_t block = akv_dtypes[o->dtype].block;
-    return ok && optind == argc && o->out && o->width % o->heads == 0 && o->width / o->heads % 2 == 0 &&
-           o->heads % o->kv_heads == 0 && o->width % block == 0 && o->ff % block == 0;
+    return ok && optind == argc && settle(o);
 }
 
 int main(int argc, char **argv)
@@ -574,7 +447,8 @@ int main(int argc, char **argv)
                         .heads = 4,
                         .kv_heads = 2,
                         .ff = 384,
-                        .ctx = 8192};
+                        .ctx = 8192,
+                        .window = 16};
     struct akv_err err = {0};
     if (!parse(&o, argc, argv)) {
         fputs(usage, stderr);

@@ -1,6 +1,6 @@
 /*
- * Shared by the kernel tests: seeded numbers of several kinds, hostile ones among them, exact-sized aligned memory, and matrices, caches
- * and comparisons on top of them.
+ * Shared by the kernel tests: seeded numbers of several kinds, hostile ones among them, exact-sized aligned memory, and matrices,
+ * caches and comparisons on top of them.
  */
 #ifndef AKV_TESTS_KERN_RIG_H
 #define AKV_TESTS_KERN_RIG_H
@@ -78,15 +78,27 @@ static inline void rig_same(const float *a, const float *b, size_t n, const char
 
 static inline const enum akv_dtype *rig_dtypes(size_t *n)
 {
-    static const enum akv_dtype dtypes[] = {AKV_F32, AKV_F16, AKV_Q4_0, AKV_Q4_1, AKV_Q8_0};
+    static const enum akv_dtype dtypes[] = {AKV_F32,  AKV_F16,  AKV_BF16, AKV_Q4_0, AKV_Q4_1, AKV_Q5_0,   AKV_Q5_1,   AKV_Q8_0,
+                                            AKV_Q2_K, AKV_Q3_K, AKV_Q4_K, AKV_Q5_K, AKV_Q6_K, AKV_IQ4_NL, AKV_IQ4_XS, AKV_MXFP4};
     *n = sizeof dtypes / sizeof *dtypes;
     return dtypes;
 }
 
-/* A matrix of random blocks whose scales are finite. */
-static inline uint8_t *rig_matrix(enum akv_dtype t, size_t n_out, size_t k, uint64_t *seed)
+/* Where a block has its f16 scales (BF16: the value); -1: no such. */
+static inline const int *rig_scales(enum akv_dtype t)
 {
-    const size_t bytes = akv_dtypes[t].block_bytes, n = n_out * k / akv_dtypes[t].block;
+    static const int scales[AKV_DTYPES][2] = {
+        [AKV_F32] = {-1, -1},  [AKV_F16] = {0, -1},   [AKV_BF16] = {0, -1},   [AKV_Q4_0] = {0, -1},    [AKV_Q4_1] = {0, 2},
+        [AKV_Q5_0] = {0, -1},  [AKV_Q5_1] = {0, 2},   [AKV_Q8_0] = {0, -1},   [AKV_Q2_K] = {80, 82},   [AKV_Q3_K] = {108, -1},
+        [AKV_Q4_K] = {0, 2},   [AKV_Q5_K] = {0, 2},   [AKV_Q6_K] = {208, -1}, [AKV_IQ4_NL] = {0, -1},  [AKV_IQ4_XS] = {0, -1},
+        [AKV_MXFP4] = {-1, -1}};
+    return scales[t];
+}
+
+/* n blocks of random bytes with finite scales, |scale| < 2, subnormals among them. */
+static inline uint8_t *rig_blocks(enum akv_dtype t, size_t n, uint64_t *seed)
+{
+    const size_t bytes = akv_dtypes[t].block_bytes;
     uint8_t *w = rig_alloc(n * bytes);
     for (size_t i = 0; i < n; i++) {
         uint8_t *b = w + i * bytes;
@@ -95,13 +107,25 @@ static inline uint8_t *rig_matrix(enum akv_dtype t, size_t n_out, size_t k, uint
         if (t == AKV_F32) {
             float x = rig_unit(seed);
             memcpy(b, &x, sizeof x);
-        } else {
-            b[1] = (uint8_t)(b[1] & 0x80 ? 0x80 | (b[1] & 0x3f) : b[1] & 0x3f); /* |scale| < 2, subnormals among them */
-            if (t == AKV_Q4_1)
-                b[3] = (uint8_t)(b[3] & 0xbf);
         }
+        for (const int *s = rig_scales(t), *end = s + 2; s < end && *s >= 0; s++)
+            b[*s + 1] &= 0xbf;
+        if (t == AKV_MXFP4)
+            b[0] &= 0x7f;
     }
     return w;
+}
+
+static inline uint8_t *rig_matrix(enum akv_dtype t, size_t n_out, size_t k, uint64_t *seed)
+{
+    return rig_blocks(t, n_out * k / akv_dtypes[t].block, seed);
+}
+
+/* k, or as many whole blocks as fit if that is not 0, else one. */
+static inline size_t rig_k(enum akv_dtype t, size_t k)
+{
+    const size_t unit = akv_dtypes[t].quantised ? akv_dtypes[t].block : 1;
+    return k >= unit ? k / unit * unit : k ? unit : 0;
 }
 
 static inline void rig_act(struct akv_act *a, size_t n_rows, size_t k, enum rig_kind kind, uint64_t *seed)

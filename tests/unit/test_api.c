@@ -68,7 +68,7 @@ static enum akv_kind kind_of(const void *bytes, size_t n)
     assert_int_equal(pipe(fd), 0);
     assert_int_equal(write(fd[1], bytes, n), n);
     close(fd[1]);
-    assert_ok(akv_input_open(&in, fd[0], "stdin", &err), &err);
+    assert_ok(akv_input_open(&in, fd[0], "stdin", NULL, &err), &err);
     enum akv_kind kind = akv_input_kind(in);
     akv_input_close(in);
     close(fd[0]);
@@ -94,7 +94,7 @@ static void unreadable_input(void **state)
     struct akv_err err = {0};
     int fd = open("/", O_RDONLY);
     assert_true(fd >= 0);
-    assert_int_equal(akv_input_open(&in, fd, "some input", &err), AKV_E_IO);
+    assert_int_equal(akv_input_open(&in, fd, "some input", NULL, &err), AKV_E_IO);
     assert_non_null(strstr(err.msg, "some input"));
     assert_null(in);
     close(fd);

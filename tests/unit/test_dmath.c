@@ -99,7 +99,7 @@ static void test_rope_table(void **unused)
             assert_true(relative(freq[i], powl((long double)bases[b], -2.0L * i / D)) < 1e-14L);
         assert_true(freq[0] == 1);
         for (size_t p = 0; p < sizeof positions / sizeof *positions; p++) {
-            akv_rope_angles(cs, freq, D / 2, positions[p]);
+            akv_rope_angles(cs, freq, D / 2, 1, positions[p]);
             for (int i = 0; i < D / 2; i++) {
                 double angle = positions[p] * freq[i];
                 assert_true(ulps_f32(cs[2 * i], cosl(angle)) <= 1);

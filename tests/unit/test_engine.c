@@ -17,15 +17,58 @@ static const struct {
     {"q4_1", "--dtype q4_1 --layers 2 --width 128 --heads 4 --kv-heads 2 --ff 192"},
     {"f16-tied", "--dtype f16 --layers 2 --width 64 --heads 4 --kv-heads 1 --ff 96 --tied"},
     {"f32-odd", "--dtype f32 --layers 2 --width 60 --heads 6 --kv-heads 3 --ff 52"}, /* no width is a multiple of a vector */
+    {"yarn", "--rope yarn --dtype q8_0 --layers 2 --width 64 --heads 2 --kv-heads 1 --ff 96"},
+    {"linear", "--rope linear --dtype f32 --layers 1 --width 32 --heads 2 --kv-heads 1 --ff 48"},
+    {"factors", "--rope factors --dtype f32 --layers 1 --width 32 --heads 2 --kv-heads 1 --ff 48"},
+    {"qwen2", "--arch qwen2 --dtype q8_0 --layers 2 --width 64 --heads 4 --kv-heads 2 --ff 96 --tied"},
+    {"qwen3-odd", "--arch qwen3 --dtype f32 --layers 2 --width 60 --heads 6 --kv-heads 2 --head-dim 14 --ff 52"},
+    {"gemma3", "--arch gemma3 --dtype q4_0 --layers 7 --width 64 --heads 4 --kv-heads 1 --head-dim 24 --ff 96"}, /* window 16 */
+    {"gemma3-keys",
+     "--arch gemma3 --dtype f16 --layers 4 --width 48 --heads 2 --head-dim 20 --ff 64 --window 24 --pattern 3 --softcap 6"},
     {"llama-tiny-q4_1", NULL},
 };
 #define N_MODELS (sizeof models / sizeof *models)
 
+/* Known answers: a llama of every weight type, the other architectures with one type of each way to multiply (marked first). */
+static const char *const types[] = {"bf16", "q5_0", "q4_k", "iq4_nl", "f32",  "f16",  "q8_0",   "q4_0",
+                                    "q4_1", "q5_1", "q2_k", "q3_k",   "q5_k", "q6_k", "iq4_xs", "mxfp4"};
+#define N_MARKED 4u
+static const struct {
+    const char *name, *options;
+    size_t n_types;
+} archs[] = {
+    {"llama", "--layers 1", sizeof types / sizeof *types},
+    {"qwen2", "--layers 1", N_MARKED},
+    {"qwen3", "--layers 1", N_MARKED},
+    {"gemma3", "--layers 2 --pattern 2", N_MARKED},
+};
+
 struct fixture {
-    char dir[64];
+    char dir[64], tool[1024]; /* tool: mkmodel, "" when it is not built */
     char path[N_MODELS][128]; /* "" when there is none */
     uint32_t ids[2 * N];
 };
+
+/* mkmodel lies beside this program. */
+static void find_tool(struct fixture *f)
+{
+    char self[900];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    snprintf(f->tool, sizeof f->tool, "%s/mkmodel", self);
+    if (access(f->tool, X_OK) != 0)
+        f->tool[0] = '\0';
+}
+
+static int make_model(const struct fixture *f, const char *path, const char *options)
+{
+    char command[2048];
+    snprintf(command, sizeof command, "'%s' -o '%s' %s", f->tool, path, options);
+    return system(command);
+}
 
 static int set_up(void **state)
 {
@@ -33,14 +76,12 @@ static int set_up(void **state)
     snprintf(f->dir, sizeof f->dir, "/tmp/akv-engine-XXXXXX");
     if (!mkdtemp(f->dir))
         return -1;
-    const char *build = getenv("AKV_BUILD"), *shared = shared_file("golden/models/llama-tiny-q4_1.gguf");
-    char tool[1024], command[2048];
-    snprintf(tool, sizeof tool, "%s/tests/mkmodel", build ? build : "build/release");
+    const char *shared = shared_file("golden/models/llama-tiny-q4_1.gguf");
+    find_tool(f);
     for (size_t i = 0; i < N_MODELS; i++) {
-        if (models[i].mkmodel_options && access(tool, X_OK) == 0) {
+        if (models[i].mkmodel_options && f->tool[0]) {
             snprintf(f->path[i], sizeof f->path[i], "%s/%s.gguf", f->dir, models[i].name);
-            snprintf(command, sizeof command, "'%s' -o '%s' %s", tool, f->path[i], models[i].mkmodel_options);
-            if (system(command) != 0)
+            if (make_model(f, f->path[i], models[i].mkmodel_options) != 0)
                 return -1;
         } else if (!models[i].mkmodel_options && shared) {
             snprintf(f->path[i], sizeof f->path[i], "%s", shared);
@@ -569,13 +610,43 @@ static void test_known_answers(void **state)
     assert_true(all);
 }
 
+static bool known_family(const struct fixture *f, FILE *answers, size_t arch, const char *type)
+{
+    char name[64], options[256], path[128], line[512];
+    snprintf(name, sizeof name, "%s-%s", archs[arch].name, type);
+    snprintf(options, sizeof options, "--arch %s --dtype %s --width 256 --heads 8 --kv-heads 2 --head-dim 32 --ff 256 %s",
+             archs[arch].name, type, archs[arch].options);
+    snprintf(path, sizeof path, "%s/family.gguf", f->dir);
+    assert_int_equal(make_model(f, path, options), 0);
+    answer_line(line, sizeof line, name, path, AKV_KV_F16, f->ids);
+    unlink(path);
+    return known_answer(answers, line);
+}
+
+/* the same for each weight type, and for each architecture with a type of every family; f16 KV */
+static void test_known_families(void **state)
+{
+    const struct fixture *f = *state;
+    if (!f->tool[0])
+        skip();
+    FILE *answers = fopen("tests/golden/engine.tsv", "r");
+    assert_non_null(answers);
+    bool all = true;
+    for (size_t a = 0; a < sizeof archs / sizeof *archs; a++)
+        for (size_t t = 0; t < archs[a].n_types; t++)
+            all &= known_family(f, answers, a, types[t]);
+    fclose(answers);
+    assert_true(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks),        cmocka_unit_test(test_threads),     cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_logits_wanted), cmocka_unit_test(test_interleaved), cmocka_unit_test(test_every_cut),
-        cmocka_unit_test(test_full_hit),      cmocka_unit_test(test_regrow),      cmocka_unit_test(test_float_environment),
-        cmocka_unit_test(test_refused_rows),  cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_known_answers),
+        cmocka_unit_test(test_chunks),         cmocka_unit_test(test_threads),     cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_logits_wanted),  cmocka_unit_test(test_interleaved), cmocka_unit_test(test_every_cut),
+        cmocka_unit_test(test_full_hit),       cmocka_unit_test(test_regrow),      cmocka_unit_test(test_float_environment),
+        cmocka_unit_test(test_refused_rows),   cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_known_answers),
+        cmocka_unit_test(test_known_families),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -109,7 +109,7 @@ static void mul_equal_shapes(void **state)
     for (size_t i = 0; i < n; i++) {
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
             for (size_t o = 0; o < sizeof outs / sizeof *outs; o++)
-                same_mul(t[i], outs[o] + 2, rows[r], 64, 1, outs[o] + 1, RIG_PLAIN, &seed);
+                same_mul(t[i], outs[o] + 2, rows[r], rig_k(t[i], 64), 1, outs[o] + 1, RIG_PLAIN, &seed);
         }
     }
 }
@@ -124,7 +124,7 @@ static void mul_equal_values(void **state)
     const enum akv_dtype *t = rig_dtypes(&n);
     for (size_t i = 0; i < n; i++) {
         for (size_t l = 0; l < N_LENGTHS; l++) {
-            size_t k = akv_dtypes[t[i]].quantised ? lengths[l] / 32 * 32 : lengths[l];
+            size_t k = rig_k(t[i], lengths[l]);
             for (int kind = 0; kind < RIG_KINDS; kind++) {
                 same_mul(t[i], 11, 1, k, 0, 11, (enum rig_kind)kind, &seed);
                 same_mul(t[i], 11, 6, k, 0, 11, (enum rig_kind)kind, &seed);
@@ -392,7 +392,7 @@ static void attn_equal_ends(void **state)
     }
 }
 
-/* attn: windows that start anywhere, chunks that some or all queries do not see, rows of a prefill, unrelated ranges in one call. */
+/* attn: windows that start anywhere, chunks that some or no queries see, rows of a prefill, unrelated ranges in one call. */
 static void attn_equal_mixed(void **state)
 {
     (void)state;

@@ -136,6 +136,13 @@ static void gptoss_golden(void **state)
     check_golden("gptoss");
 }
 
+/* The same for Gemma 3: SentencePiece by scores, 262,145 tokens, runs of spaces, bytes. */
+static void gemma3_golden(void **state)
+{
+    (void)state;
+    check_golden("gemma3");
+}
+
 static void check_tiny(const char *model, const char *golden)
 {
     struct rig r;
@@ -258,6 +265,7 @@ static void golden_ends(void **state)
         {"qwen3", 151643, 151645, 151645, false, "<|endoftext|>"},
         {"llama3", 128000, 128001, 128009, true, "<|eom_id|>"},
         {"gptoss", 199998, 200002, 200007, false, "<|call|>"},
+        {"gemma3", 2, 1, 106, true, "<end_of_turn>"},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         struct rig r;
@@ -302,7 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(smollm2_golden),     cmocka_unit_test(qwen3_golden),   cmocka_unit_test(llama3_golden),
-        cmocka_unit_test(deepseek_v3_golden), cmocka_unit_test(gptoss_golden),  cmocka_unit_test(tiny_smollm),
+        cmocka_unit_test(deepseek_v3_golden), cmocka_unit_test(gptoss_golden), cmocka_unit_test(gemma3_golden), cmocka_unit_test(tiny_smollm),
         cmocka_unit_test(tiny_qwen2),         cmocka_unit_test(smollm2_splits), cmocka_unit_test(golden_offsets),
         cmocka_unit_test(golden_ends),        cmocka_unit_test(add_special),
     };

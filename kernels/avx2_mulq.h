@@ -1,0 +1,312 @@
+/*
+ * Matrix product with quantised weights: eight outputs in the lanes, K ascending.
+ *
+ * Eight weight rows make a panel (avx2_panel.h). Up to four activation rows share its loads, four bytes of each broadcast at a time: one
+ * multiplication gives sums of pairs for all eight outputs. As many of them are added in 16 bits as can be, codes being unsigned, before
+ * one more multiplication widens them, by the sub-scale where there is one. Many rows go over a panel kept in scratch; four or fewer
+ * meet each block as it is packed, at the speed of memory.
+ */
+#ifndef AKV_KERNELS_AVX2_MULQ_H
+#define AKV_KERNELS_AVX2_MULQ_H
+
+#include "kernels/avx2_kpanel.h"
+
+#define GROUP 4u /* activation rows that share a panel's loads */
+#define TILE 64u /* activation rows that share a panel's packing */
+#define ROWS AKV_PANEL_ROWS
+
+/*
+ * Of one block of GROUP activation rows: d, and what the dtype needs of the sums of q, as bits: one of
+ *   float    d * sum                 Q4_1, Q5_1
+ *   int32    offset * sum            Q4_0, Q5_0, MXFP4
+ *   2 int16  sums of the halves      K-quants
+ */
+struct act_block {
+    float d[GROUP];
+    int32_t s[GROUP];
+};
+
+/* What n activation rows (1..GROUP) meet. */
+struct pass {
+    const uint8_t *row[ROWS]; /* weights */
+    struct akv_panel *panel;  /* the same, packed */
+    size_t n_blocks;          /* of 32 */
+    const struct act_block *act;
+    const int8_t *q; /* the first activation row */
+};
+
+AKV_INLINE bool has_added_min(enum akv_dtype t)
+{
+    return t == AKV_Q4_1 || t == AKV_Q5_1;
+}
+
+AKV_INLINE bool has_subtracted_min(enum akv_dtype t)
+{
+    return t == AKV_Q2_K || t == AKV_Q4_K || t == AKV_Q5_K;
+}
+
+/* Sub-scales times an offset of the codes, in the panel. */
+AKV_INLINE bool has_scaled_offset(enum akv_dtype t)
+{
+    return t == AKV_Q3_K || t == AKV_Q6_K;
+}
+
+/* What is taken off the codes. */
+AKV_INLINE int32_t offset_of(enum akv_dtype t)
+{
+    return t == AKV_Q4_0 ? 8 : t == AKV_Q5_0 ? 16 : t == AKV_MXFP4 ? 12 : 0;
+}
+
+/* Products of pairs that sum up in 16 bits: 2 * 127 times the largest code, 0 for signed weights, which fill 16 bits at once. */
+AKV_INLINE int sums_of_16(enum akv_dtype t)
+{
+    switch (t) {
+    case AKV_Q4_0: /* 8 * 2 * 127 * 15 = 30,480 */
+    case AKV_Q4_1:
+    case AKV_Q4_K:
+        return RUN4;
+    case AKV_Q5_0: /* 4 * 2 * 127 * 31 = 31,496 */
+    case AKV_Q5_1:
+    case AKV_Q5_K:
+    case AKV_MXFP4: /* codes 0..24 */
+    case AKV_Q2_K:  /* codes 0..3, sub-scales of 16 columns */
+    case AKV_Q3_K:  /* codes 0..7 */
+        return 4;
+    case AKV_Q6_K: /* 2 * 2 * 127 * 63 = 32,004 */
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+/* Blocks that are packed at once. */
+AKV_INLINE size_t unit_of(enum akv_dtype t)
+{
+    return t == AKV_Q2_K || t == AKV_Q3_K || t == AKV_Q4_K || t == AKV_Q5_K || t == AKV_Q6_K || t == AKV_IQ4_XS ? 8 : 1;
+}
+
+AKV_INLINE size_t unit_bytes(enum akv_dtype t)
+{
+    switch (t) {
+    case AKV_MXFP4:
+        return 17;
+    case AKV_Q4_1:
+        return 20;
+    case AKV_Q5_0:
+        return 22;
+    case AKV_Q5_1:
+        return 24;
+    case AKV_Q8_0:
+        return 34;
+    case AKV_Q2_K:
+        return 84;
+    case AKV_Q3_K:
+        return 110;
+    case AKV_IQ4_XS:
+        return 136;
+    case AKV_Q4_K:
+        return 144;
+    case AKV_Q5_K:
+        return 176;
+    case AKV_Q6_K:
+        return 210;
+    default: /* Q4_0, IQ4_NL */
+        return 18;
+    }
+}
+
+AKV_INLINE __m256i broadcast4(const int8_t *q)
+{
+    int32_t v;
+    memcpy(&v, q, sizeof v);
+    return _mm256_set1_epi32(v);
+}
+
+/* What widens the sums of 16 bits: ones or the sub-scale of column group g. */
+AKV_INLINE __m256i widener(enum akv_dtype t, const struct akv_panel *p, int g)
+{
+    if (unit_of(t) == 1)
+        return _mm256_set1_epi16(1);
+    return g >= 4 && (t == AKV_Q2_K || has_scaled_offset(t)) ? p->scale_2 : p->scale;
+}
+
+/* Add the products of one block to isum; sums of 16 bits as they can be. */
+AKV_INLINE void add_products(enum akv_dtype t, int n, __m256i isum[GROUP], const struct akv_panel *p, const int8_t *q, size_t k)
+{
+    const int run = sums_of_16(t);
+    __m256i x[GROUP];
+#pragma GCC unroll 8
+    for (int g = 0; g < 8; g++) {
+        const __m256i v = p->w[g];
+#pragma GCC unroll 4
+        for (int r = 0; r < n; r++) {
+            const __m256i a = broadcast4(q + (size_t)r * k + 4 * g);
+            const __m256i y = run ? _mm256_maddubs_epi16(v, a) : _mm256_maddubs_epi16(_mm256_abs_epi8(v), _mm256_sign_epi8(a, v));
+            x[r] = run && g % run ? _mm256_add_epi16(x[r], y) : y;
+            if (!run || g % run == run - 1)
+                isum[r] = _mm256_add_epi32(isum[r], _mm256_madd_epi16(x[r], widener(t, p, g)));
+        }
+    }
+}
+
+/* Continue the chains over one block. */
+AKV_INLINE void step(enum akv_dtype t, int n, __m256 acc[GROUP], const struct akv_panel *p, const struct act_block *a,
+                     const int8_t *q, size_t k)
+{
+    __m256i isum[GROUP];
+#pragma GCC unroll 4
+    for (int r = 0; r < n; r++) {
+        isum[r] = _mm256_setzero_si256();
+        if (has_scaled_offset(t))
+            isum[r] = _mm256_madd_epi16(p->offset, _mm256_set1_epi32(a->s[r]));
+    }
+    add_products(t, n, isum, p, q, k);
+#pragma GCC unroll 4
+    for (int r = 0; r < n; r++) {
+        const __m256i s = _mm256_set1_epi32(a->s[r]);
+        const __m256 d = _mm256_broadcast_ss(&a->d[r]);
+        if (offset_of(t))
+            isum[r] = _mm256_sub_epi32(isum[r], s);
+        acc[r] = _mm256_fmadd_ps(_mm256_mul_ps(p->d, d), _mm256_cvtepi32_ps(isum[r]), acc[r]);
+        if (has_added_min(t))
+            acc[r] = _mm256_fmadd_ps(p->m, _mm256_castsi256_ps(s), acc[r]);
+        else if (has_subtracted_min(t))
+            acc[r] = _mm256_fnmadd_ps(_mm256_mul_ps(p->m, d), _mm256_cvtepi32_ps(_mm256_madd_epi16(p->offset, s)), acc[r]);
+    }
+}
+
+/* Pack the unit (a block or super-block) that begins with block b. */
+AKV_INLINE void pack_unit(enum akv_dtype t, struct akv_panel *to, const struct pass *p, size_t b)
+{
+    const size_t off = b / unit_of(t) * unit_bytes(t);
+    akv_prefetch(p->row[0], ROWS * off, ROWS * unit_bytes(t));
+    if (unit_of(t) == 1)
+        akv_panel_pack(t, to, p->row, off);
+    else
+        akv_kpanel_pack(t, to, p->row, off);
+}
+
+AKV_INLINE void pack(enum akv_dtype t, const struct pass *p)
+{
+    for (size_t b = 0; b < p->n_blocks; b += unit_of(t))
+        pack_unit(t, p->panel + b, p, b);
+}
+
+AKV_INLINE void chains(enum akv_dtype t, int n, bool packed, const struct pass *p, __m256 out[GROUP])
+{
+    const size_t k = p->n_blocks * AKV_QBLOCK;
+    __m256 acc[GROUP];
+#pragma GCC unroll 4
+    for (int r = 0; r < n; r++)
+        acc[r] = _mm256_setzero_ps();
+    if (packed) {
+        for (size_t b = 0; b < p->n_blocks; b++)
+            step(t, n, acc, p->panel + b, p->act + b, p->q + b * AKV_QBLOCK, k);
+    } else {
+        for (size_t b = 0; b < p->n_blocks; b += unit_of(t)) {
+            struct akv_panel unit[8];
+            pack_unit(t, unit, p, b);
+            for (size_t i = 0; i < unit_of(t); i++)
+                step(t, n, acc, unit + i, p->act + b + i, p->q + (b + i) * AKV_QBLOCK, k);
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < n; r++)
+        out[r] = acc[r];
+}
+
+AKV_INLINE void chains_n(enum akv_dtype t, size_t n, bool packed, const struct pass *p, __m256 out[GROUP])
+{
+    switch (n) {
+    case 1:
+        chains(t, 1, packed, p, out);
+        break;
+    case 2:
+        chains(t, 2, packed, p, out);
+        break;
+    case 3:
+        chains(t, 3, packed, p, out);
+        break;
+    default:
+        chains(t, 4, packed, p, out);
+    }
+}
+
+AKV_INLINE int32_t term_of_sums(enum akv_dtype t, float d, const int32_t sum[2])
+{
+    if (has_added_min(t)) {
+        const float x = d * (float)(sum[0] + sum[1]);
+        int32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        return bits;
+    }
+    if (offset_of(t))
+        return offset_of(t) * (sum[0] + sum[1]);
+    return (int32_t)((uint32_t)sum[1] << 16 | ((uint32_t)sum[0] & 0xffff));
+}
+
+/* The scales of n activation rows from `first` on, interleaved by groups. */
+AKV_INLINE void gather_scales(enum akv_dtype t, struct act_block *a, const struct akv_act *act, size_t first, size_t n)
+{
+    const size_t n_blocks = act->k / AKV_QBLOCK;
+    for (size_t r = 0; r < n; r++) {
+        const float *d = act->d + (first + r) * n_blocks;
+        const int32_t *sum = act->sum + (first + r) * 2 * n_blocks;
+        struct act_block *to = a + r / GROUP * n_blocks;
+        for (size_t b = 0; b < n_blocks; b++) {
+            to[b].d[r % GROUP] = d[b];
+            to[b].s[r % GROUP] = term_of_sums(t, d[b], sum + 2 * b);
+        }
+    }
+}
+
+/* Eight outputs (the last ones may be fewer) from o on for activation rows first .. first + n_rows. */
+AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_t first, size_t n_rows, struct pass *p)
+{
+    const struct act_block *scales = p->act;
+    const size_t n_out = m->to - o < ROWS ? m->to - o : ROWS;
+    const bool packed = n_rows > GROUP;
+    for (size_t i = 0; i < ROWS; i++)
+        p->row[i] = m->w + (o + (i < n_out ? i : n_out - 1)) * m->row_bytes;
+    if (packed)
+        pack(t, p);
+    for (size_t r = 0; r < n_rows; r += GROUP) {
+        const size_t n = n_rows - r < GROUP ? n_rows - r : GROUP;
+        __m256 out[GROUP];
+        p->q = m->act->q + (first + r) * m->act->k;
+        p->act = scales + r / GROUP * p->n_blocks;
+        if (packed)
+            chains_n(t, n, true, p, out);
+        else
+            chains_n(t, n, false, p, out);
+        for (size_t i = 0; i < n; i++) {
+            float *y = m->y + (first + r + i) * m->y_stride + o;
+            if (n_out == ROWS)
+                _mm256_storeu_ps(y, out[i]);
+            else
+                memcpy(y, &out[i], n_out * sizeof *y);
+        }
+    }
+    p->act = scales;
+}
+
+AKV_INLINE void mul_quantised(enum akv_dtype t, const struct akv_mul *m)
+{
+    const size_t n_blocks = m->act->k / AKV_QBLOCK;
+    struct pass p = {.panel = m->scratch, .n_blocks = n_blocks};
+    struct act_block *scales = (void *)(p.panel + n_blocks);
+    p.act = scales;
+    for (size_t first = 0; first < m->act->n_rows; first += TILE) {
+        const size_t n_rows = m->act->n_rows - first < TILE ? m->act->n_rows - first : TILE;
+        gather_scales(t, scales, m->act, first, n_rows);
+        for (size_t o = m->from; o < m->to; o += ROWS)
+            panel(t, m, o, first, n_rows, &p);
+    }
+}
+
+AKV_INLINE size_t mulq_scratch_bytes(size_t k)
+{
+    return k / AKV_QBLOCK * (sizeof(struct akv_panel) + TILE / GROUP * sizeof(struct act_block));
+}
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * jq programs that turn foreign requests into chat requests: the only place that knows libjq.
+ *
+ * libjq keeps numbers as doubles and cannot tell 1 from 1.0. So that nothing is lost, an integer beyond 2^53 and a real without a fraction
+ * pass through the program as strings that begin with U+E000 and come out as they were.
+ */
+#ifndef AKV_CHAT_JQ_H
+#define AKV_CHAT_JQ_H
+
+#include "base/json.h"
+
+struct akv_jq;
+
+/* Compile. AKV_E_INPUT with jq's words for a program that does not compile. */
+int akv_jq_open(struct akv_jq **out, const char *program, struct akv_err *err);
+void akv_jq_close(struct akv_jq *q); /* NULL-safe */
+
+/* Give the program its next input. Outputs not taken yet are dropped. */
+int akv_jq_start(struct akv_jq *q, const json_t *input, struct akv_err *err);
+/* 1: *out is the next output (new reference); 0: no more; AKV_E_INPUT: the program failed, in its words cut at 120 bytes. */
+int akv_jq_next(struct akv_jq *q, json_t **out, struct akv_err *err);
+
+#endif
