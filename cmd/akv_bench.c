@@ -1,7 +1,5 @@
 /* akv-bench: engine rates beside the machine's limits, and cold against warm turns. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -24,6 +22,7 @@ static const char help[] =
     "  -o, --output FORMAT  md, json or jsonl (default: md)\n"
     "      --turns FILE     token records of a conversation's turns: time to first token without a store and with one\n"
     "      --kv TYPE        f16 or f32 KV (default: f16)\n"
+    "      --pre NAME       the model's pre-tokenizer, whatever its file says\n"
     "  -m, --model FILE     the model, a GGUF file (default: $AKV_MODEL)\n"
     "  -q, --quiet          no warnings and no progress\n"
     "  -v, --verbose        more words\n"
@@ -45,6 +44,7 @@ static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
                                       {"output", required_argument, NULL, 'o'},
                                       {"turns", required_argument, NULL, OPT_TURNS},
                                       {"kv", required_argument, NULL, CMD_OPT_KV},
+                                      {"pre", required_argument, NULL, CMD_OPT_PRE},
                                       {0}};
 
 #define LIST_MAX 32
@@ -82,6 +82,14 @@ static void parse_list(struct list *l, const char *text, uint64_t most, const ch
     free(copy);
 }
 
+static uint64_t sum(const struct list *l)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < l->n; i++)
+        total += l->v[i];
+    return total;
+}
+
 static void options(struct tool *t, int argc, char **argv)
 {
     cmd_opts_init(&t->o);
@@ -90,7 +98,9 @@ static void options(struct tool *t, int argc, char **argv)
     t->depth = (struct list){{0}, 1};
     t->threads = (struct list){{1}, 1};
     t->reps = 3;
+    bool engine_only = false;
     for (int c; (c = cmd_getopt(argc, argv, "hVqvm:p:n:d:t:@:r:o:", longs)) != -1;) {
+        engine_only = engine_only || c == 'p' || c == 'n' || c == 'd' || c == 'r';
         switch (c) {
         case 'p':
             parse_list(&t->prompt, optarg, 1u << 24, "--n-prompt");
@@ -127,6 +137,12 @@ static void options(struct tool *t, int argc, char **argv)
         cmd_die(2, "%.40s: no operands are expected", argv[optind]);
     if (!t->reps)
         cmd_die(2, "--repetitions: must be at least 1");
+    if (t->turns && engine_only)
+        cmd_die(2, "--turns: -p, -n, -d and -r are for the engine's tests");
+    if (t->turns && t->threads.n > 1)
+        cmd_die(2, "--turns: one number of threads, please");
+    if (!t->turns && !sum(&t->prompt) && !sum(&t->gen))
+        cmd_die(2, "nothing to run: --n-prompt and --n-gen are both 0");
 }
 
 /* ---- rows ---- */
@@ -196,13 +212,15 @@ static void put_engine_row(struct tool *t, uint32_t prompt, uint32_t gen, uint32
                            t->machine.int8_gops, "read_gbs_limit", t->machine.read_gbs, "share_of_limit", share));
         return;
     }
-    char test[64], line[256];
+    char test[64], rate[32] = "", line[256];
     snprintf(test, sizeof test, depth ? "%s%u @ d%u" : "%s%u", gen ? "tg" : "pp", gen ? gen : prompt, depth);
     if (t->first)
         put(t, "| model | size MiB | threads | test | tokens/s | GOP/s | GB/s | of limit |\n|---|--:|--:|---|--:|--:|--:|--:|\n");
     t->first = false;
-    snprintf(line, sizeof line, "| %.60s | %.1f | %u | %s | %.2f ± %.2f | %.1f | %.2f | %.0f %% |\n", type ? type : "",
-             (double)size / 1048576.0, threads, test, avg_ts, stddev_ts, gops, gbs, share * 100);
+    if (gen) /* a prefill reads the weights once for many tokens */
+        snprintf(rate, sizeof rate, "%.2f", gbs);
+    snprintf(line, sizeof line, "| %.60s | %.1f | %u | %s | %.2f ± %.2f | %.1f | %s | %.0f %% |\n", type ? type : "",
+             (double)size / 1048576.0, threads, test, avg_ts, stddev_ts, gops, rate, share * 100);
     put(t, line);
 }
 
@@ -235,6 +253,9 @@ static void engine_test(struct tool *t, uint32_t prompt, uint32_t gen, uint32_t 
     struct akv_session *s = cmd_session(&t->o, t->model, &so);
     if (akv_bench_engine(s, prompt, gen, depth, t->reps, ns, &err) < 0)
         cmd_die_err(&err);
+    for (uint32_t i = 0; i < t->reps; i++)
+        cmd_detail("%s%u at depth %u, %u threads, run %u: %.1f ms", gen ? "tg" : "pp", prompt + gen, depth, threads, i + 1,
+                   ns[i] * 1e-6);
     put_engine_row(t, prompt, gen, depth, threads, ns);
     akv_session_close(s);
     free(ns);
@@ -301,6 +322,7 @@ static double run_turn(struct tool *t, const struct akv_request *r, bool warm, s
     struct akv_gen_opts go;
     double start = wall_ms(), first = 0;
     t->o.store = store_dir;
+    t->o.threads = t->threads.v[0];
     t->o.no_store = !warm;
     t->o.save = warm;
     struct akv_session *s = cmd_session(&t->o, t->model, &so);
@@ -353,12 +375,13 @@ static void turns(struct tool *t)
     if (!mkdtemp(store_dir))
         cmd_die(5, "%s: cannot create: %s", store_dir, strerror(errno));
     atexit(remove_store);
-    struct cmd_inputs inputs;
+    cmd_last = remove_store;
+    struct cmd_inputs inputs = {0};
     char *name = (char *)(uintptr_t)t->turns;
     cmd_first_input(&inputs, 1, &name);
     struct akv_request *r;
     struct akv_err err = {0};
-    uint64_t hits = 0;
+    uint64_t hits = 0, void_rows = 0;
     int rc;
     while ((rc = akv_request_read(&r, inputs.in, t->model, &err)) > 0) {
         struct akv_reply cold, warm;
@@ -367,6 +390,7 @@ static void turns(struct tool *t)
         compare(r, &cold, &warm);
         put_turn(t, r, &cold_st, &warm_st, cold_ms, warm_ms);
         hits += warm_st.cached_tokens;
+        void_rows += cold_st.cached_tokens != 0;
         akv_reply_release(&cold);
         akv_reply_release(&warm);
         akv_request_free(r);
@@ -375,6 +399,8 @@ static void turns(struct tool *t)
         cmd_die_err(&err);
     if (!hits)
         cmd_die(1, "%s: the warm arm never hit", t->turns);
+    if (void_rows)
+        cmd_die(1, "%s: a cold arm was not cold", t->turns);
     cmd_input_done(&inputs);
 }
 
@@ -385,7 +411,6 @@ int main(int argc, char **argv)
     struct akv_err err = {0};
     char *about;
     options(&t, argc, argv);
-    cmd_catch_signals();
     t.model = cmd_model(&t.o, 0);
     if (akv_inspect_model(t.model, t.o.model, &about, &err) < 0)
         cmd_die_err(&err);

@@ -182,7 +182,7 @@ static void print_json(struct tool *t, const struct akv_request *r, const struct
                   "total_tokens", (json_int_t)st->prompt_tokens + st->completion_tokens, "prompt_tokens_details", "cached_tokens",
                   (json_int_t)st->cached_tokens, "timings", "restore_ms", st->restore_ms, "prefill_ms", st->prefill_ms, "ttft_ms",
                   st->ttft_ms, "decode_ms", st->decode_ms, "prefill_per_second", per_second(st->prefilled_tokens, st->prefill_ms),
-                  "decode_per_second", per_second(st->completion_tokens, st->decode_ms));
+                  "decode_per_second", per_second(st->completion_tokens > 1 ? st->completion_tokens - 1 : 0, st->decode_ms));
     size_t n;
     const uint32_t *ids = akv_request_ids(r, &n);
     if (reply->logprobs)
@@ -245,9 +245,8 @@ int main(int argc, char **argv)
     cmd_begin("akv-gen");
     struct tool t = {0};
     options(&t, argc, argv);
-    cmd_catch_signals();
     cmd_out_open(&t.out, t.o.out, false);
-    struct cmd_inputs inputs;
+    struct cmd_inputs inputs = {0};
     cmd_first_input(&inputs, argc - optind, argv + optind);
     t.model = cmd_model(&t.o, 0);
     struct akv_session_opts so = {0};

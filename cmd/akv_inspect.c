@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 
@@ -63,6 +64,8 @@ static void options(struct tool *t, int argc, char **argv)
             break;
         }
     }
+    if (t->verify && t->json)
+        cmd_die(2, "--verify prints one line a file: it excludes --json");
     if (t->quick && (t->verify || t->raw))
         cmd_die(2, "--quick reads no page bodies: it excludes --verify and --raw");
     if (t->raw && (t->json || t->verify || t->text))
@@ -95,8 +98,7 @@ static void print_fields(struct tool *t, const json_t *fields)
 {
     const char *tag;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)fields, tag, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)fields, tag, value) {
         char *line = cmd_escaped(tag);
         print(t, "    %-12s %s\n", line, json_string_value(value));
         free(line);
@@ -107,8 +109,7 @@ static void escape_strings(json_t *object)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value)
-    {
+    json_object_foreach (object, key, value) {
         char *line = json_is_string(value) ? cmd_escaped(json_string_value(value)) : NULL;
         if (line && json_string_set(value, line))
             cmd_die(5, "out of memory");
@@ -184,6 +185,8 @@ static void print_record(struct tool *t, const json_t *o)
               (long long)num(o, "n"), str(o, "codec"), (long long)num(o, "raw_bytes"), (long long)num(o, "coded_bytes"),
               num(o, "coded_bytes") ? (double)num(o, "raw_bytes") / (double)num(o, "coded_bytes") : 0.0,
               json_is_true(json_object_get(o, "open")) ? "  open: its parent is elsewhere" : "");
+        if (cmd_verbose)
+            print(t, "    key %s\n    parent %s\n    sha256 %s\n", str(o, "key"), str(o, "parent"), str(o, "sha256"));
         if (t->text)
             print_text(t, json_object_get(o, "tokens"));
         break;
@@ -265,10 +268,12 @@ static void print_model(struct tool *t, const json_t *o)
             (long long)num(o, "kv_bytes_per_token"));
     const char *dtype;
     json_t *mix;
-    json_object_foreach(json_object_get(o, "tensors"), dtype, mix)
+    json_object_foreach (json_object_get(o, "tensors"), dtype, mix)
         print(t, "  %-8s %4lld tensors %12lld bytes\n", dtype, (long long)num(mix, "tensors"), (long long)num(mix, "bytes"));
     print(t, "  vocabulary %lld, tokenizer %.16s, chat template: %s\n", (long long)num(o, "vocabulary"), str(o, "tokenizer"),
-          !json_is_true(json_object_get(o, "chat_template")) ? "no" : json_object_get(o, "chat_template_error") ? "broken" : "yes");
+          !json_is_true(json_object_get(o, "chat_template")) ? "no"
+          : json_object_get(o, "chat_template_error")        ? "broken"
+                                                             : "yes");
 }
 
 static void print_root(struct tool *t, const struct akv_model *m)
@@ -298,7 +303,7 @@ static void inspect_model(struct tool *t, const char *path)
     struct akv_model *m = NULL;
     char *json;
     /* an architecture that cannot be run can still be described */
-    if (akv_model_open(&m, path, 0, &reason) < 0 && akv_model_open(&m, path, AKV_MODEL_VOCAB_ONLY, &err) < 0)
+    if (akv_model_open(&m, path, 0, t->o.pre, &reason) < 0 && akv_model_open(&m, path, AKV_MODEL_VOCAB_ONLY, t->o.pre, &err) < 0)
         cmd_die_err(&reason);
     if (akv_model_notes(m))
         cmd_notes(cmd_strdup(akv_model_notes(m)));
@@ -331,22 +336,24 @@ int main(int argc, char **argv)
     if (t.text)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
     cmd_out_open(&t.out, t.o.out, t.raw);
-    struct cmd_inputs inputs;
-    cmd_inputs_init(&inputs, argc - optind, argv + optind);
+    struct cmd_inputs inputs = {0};
+    inputs.apart = true; /* each file is described and verified by itself */
+    cmd_first_input(&inputs, argc - optind, argv + optind);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
         const char *name = cmd_input_name(&inputs);
-        switch (akv_input_kind(in)) {
-        case AKV_KIND_STREAM:
-            inspect_stream(&t, in, name);
-            break;
-        case AKV_KIND_GGUF:
-            inspect_model(&t, name);
-            break;
-        case AKV_KIND_JSON:
+        bool is_model = akv_input_kind(in) == AKV_KIND_GGUF;
+        if (akv_input_kind(in) == AKV_KIND_JSON)
             cmd_die(3, "%s: neither an akv stream nor a GGUF model", name);
-        case AKV_KIND_EMPTY:
-            cmd_die(3, "%s: empty input", name);
-        }
+        if (is_model && (t.raw || t.quick || t.text || t.verify))
+            cmd_die(2, "%s: is a model: --raw, --quick, --text and --verify are for streams", name);
+        if (!is_model && t.root)
+            cmd_die(2, "%s: is a stream: --root is for models", name);
+        if (is_model && inputs.fd == STDIN_FILENO)
+            cmd_die(2, "a model is opened by its name, not from standard input");
+        if (is_model)
+            inspect_model(&t, name);
+        else
+            inspect_stream(&t, in, name);
     }
     cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);

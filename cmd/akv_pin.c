@@ -162,12 +162,15 @@ int main(int argc, char **argv)
     struct akv_store *store;
     char **names = argv + optind;
     if (t.verb == PIN) { /* no store is made for what is none */
+        if (akv_pin_name_check(names[0], &err) < 0)
+            cmd_die_err(&err);
         cmd_first_input(&t.inputs, 0, NULL);
         if (akv_input_kind(t.inputs.in) != AKV_KIND_STREAM)
             cmd_die(3, "%s: not an akv stream", cmd_input_name(&t.inputs));
     }
     if (akv_store_open(&store, t.o.store, t.verb == PIN ? AKV_STORE_CREATE : 0, &err) < 0)
         cmd_die_err(&err);
+    cmd_detail("store %s", t.o.store);
     bool writes = t.verb == LIST || t.verb == EXPORT;
     if (writes)
         cmd_out_open(&t.out, t.o.out, t.verb == EXPORT);

@@ -58,10 +58,9 @@ int main(int argc, char **argv)
             base = optarg;
         }
     }
-    cmd_catch_signals();
     struct cmd_out out;
     cmd_out_open(&out, o.out, true);
-    struct cmd_inputs inputs;
+    struct cmd_inputs inputs = {0};
     cmd_first_input(&inputs, argc - optind, argv + optind);
     struct akv_model *m = cmd_model(&o, 0);
     struct akv_session_opts so = {0};

@@ -40,14 +40,13 @@ int main(int argc, char **argv)
         if (c == OPT_REQUIRE)
             t.require = true;
     }
-    cmd_catch_signals();
     if (!t.o.store)
         t.o.store = cmd_cache_path("store");
     if (!t.o.store)
         cmd_die(2, "no store: give -s DIR or set AKV_STORE");
     struct cmd_out out;
     cmd_out_open(&out, t.o.out, true);
-    struct cmd_inputs inputs;
+    struct cmd_inputs inputs = {0};
     cmd_first_input(&inputs, argc - optind, argv + optind);
     struct akv_model *m = cmd_model(&t.o, 0);
     struct akv_session_opts so = {0};

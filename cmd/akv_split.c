@@ -1,5 +1,4 @@
 /* akv-split: cut prompts at anchors, name their pages, say where two part. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +101,24 @@ static bool is_new(struct tool *t, const char *id)
     return true;
 }
 
+/* What the options add to a record, then the record. */
+static int finish(struct tool *t, struct akv_request *r, struct akv_err *err)
+{
+    char *words = NULL;
+    int rc = t->lint ? akv_request_lint(r, t->model, &words, err) : 0;
+    if (rc == 0)
+        cmd_notes(words);
+    if (rc == 0 && t->keys)
+        rc = akv_request_add_keys(r, err);
+    if (rc == 0) {
+        size_t n;
+        akv_request_ids(r, &n);
+        cmd_detail("%.80s: %zu tokens", akv_request_id(r), n);
+        put_request(t, r);
+    }
+    return rc;
+}
+
 static int put_prefixes(struct tool *t, const struct akv_request *r, struct akv_err *err)
 {
     struct akv_request **list;
@@ -110,10 +127,8 @@ static int put_prefixes(struct tool *t, const struct akv_request *r, struct akv_
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < n; i++) {
-        if (t->keys)
-            rc = akv_request_add_keys(list[i], err);
         if (rc == 0 && is_new(t, akv_request_id(list[i])))
-            put_request(t, list[i]);
+            rc = finish(t, list[i], err);
         akv_request_free(list[i]);
     }
     free(list);
@@ -125,19 +140,15 @@ static int edit(struct tool *t, struct akv_request *r, struct akv_err *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < t->n_at; i++)
         rc = akv_request_add_anchor(r, t->at[i], err);
-    if (rc == 0 && t->lint) {
-        char *words;
-        rc = akv_request_lint(r, t->model, &words, err);
-        if (rc == 0)
-            cmd_notes(words);
-    }
-    if (rc == 0 && t->prefix)
-        return put_prefixes(t, r, err);
-    if (rc == 0 && t->keys)
-        rc = akv_request_add_keys(r, err);
     if (rc == 0)
-        put_request(t, r);
+        rc = t->prefix ? put_prefixes(t, r, err) : finish(t, r, err);
     return rc;
+}
+
+/* The next record of the base: 1, or 0 at its end. */
+static int next_base(struct tool *t, struct akv_request **r, struct akv_err *err)
+{
+    return cmd_input(&t->base) ? akv_request_read(r, t->base.in, t->model, err) : 0;
 }
 
 /* Compare with the next record of the base. */
@@ -145,11 +156,11 @@ static int compare(struct tool *t, const struct akv_request *r, struct akv_err *
 {
     struct akv_request *base = NULL;
     char *words;
-    int rc = cmd_input(&t->base) ? akv_request_read(&base, t->base.in, t->model, err) : 0;
-    if (rc < 0)
-        return rc;
+    int rc = next_base(t, &base, err);
     if (rc == 0)
         cmd_die(3, "%s: has fewer records than there are to compare", t->diff);
+    if (rc < 0)
+        return rc;
     rc = akv_request_diff(base, r, t->model, &words, err);
     akv_request_free(base);
     if (rc == 1) {
@@ -183,14 +194,30 @@ static void run(struct tool *t, struct akv_input *in)
     }
 }
 
+/* A base with more records than there were to compare is a difference too. */
+static void end_base(struct tool *t)
+{
+    struct akv_err err = {0};
+    struct akv_request *more = NULL;
+    int rc = next_base(t, &more, &err);
+    if (rc < 0)
+        cmd_report(&err);
+    if (rc > 0) {
+        cmd_note("%s: has more records than there were to compare", t->diff);
+        t->differs = true;
+    }
+    akv_request_free(more);
+    if (t->base.reading)
+        cmd_input_done(&t->base);
+}
+
 int main(int argc, char **argv)
 {
     cmd_begin("akv-split");
     struct tool t = {0};
     options(&t, argc, argv);
-    cmd_catch_signals();
     cmd_out_open(&t.out, t.o.out, false);
-    struct cmd_inputs inputs;
+    struct cmd_inputs inputs = {0};
     cmd_first_input(&inputs, argc - optind, argv + optind);
     if (t.lint || t.o.model)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
@@ -203,6 +230,8 @@ int main(int argc, char **argv)
         run(&t, in);
     }
     cmd_leave_if_none(t.n_done);
+    if (t.diff)
+        end_base(&t);
     cmd_out_commit(&t.out);
     for (size_t i = 0; i < t.n_seen; i++)
         free(t.seen[i]);

@@ -1,5 +1,4 @@
 /* akv-tokenize: chat requests, prompts or plain text to token records; and back. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,6 +202,9 @@ static int record_next(struct tool *t, struct akv_input *in, char **notes, struc
     char *json;
     size_t len;
     int bad = akv_request_json(r, &json, &len, err);
+    size_t n;
+    akv_request_ids(r, &n);
+    cmd_detail("%.80s: %zu tokens", akv_request_id(r), n);
     akv_request_free(r);
     if (bad < 0)
         return bad;
@@ -236,7 +238,6 @@ int main(int argc, char **argv)
     cmd_begin("akv-tokenize");
     struct tool t = {0};
     options(&t, argc, argv);
-    cmd_catch_signals();
     t.chat.now = t.now ? parse_time(t.now) : (int64_t)time(NULL);
     char *template_text = NULL;
     if (t.template_path)
@@ -245,10 +246,10 @@ int main(int argc, char **argv)
     if (needs_model)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
     cmd_out_open(&t.out, t.o.out, false);
-    struct cmd_inputs inputs;
+    struct cmd_inputs inputs = {0};
     cmd_first_input(&inputs, argc - optind, argv + optind);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
-        if (akv_input_kind(in) == AKV_KIND_STREAM || akv_input_kind(in) == AKV_KIND_GGUF)
+        if (t.mode != RAW && akv_input_kind(in) != AKV_KIND_JSON)
             cmd_die(3, "%s: is binary: JSON or text is needed", cmd_input_name(&inputs));
         run(&t, in);
     }

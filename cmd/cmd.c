@@ -11,6 +11,7 @@
 const char *cmd_name = "akv";
 volatile int cmd_cancel;
 int cmd_quiet, cmd_verbose;
+void (*cmd_last)(void);
 
 static int worst_status;
 
@@ -25,13 +26,6 @@ static void hold_standard_fds(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
             _exit(5);
-}
-
-void cmd_begin(const char *name)
-{
-    cmd_name = name;
-    hold_standard_fds();
-    signal(SIGXFSZ, SIG_IGN); /* a write over the limit is an error like a full disk */
 }
 
 /* Control bytes as \xNN. line has four bytes for each of text, and one. */
@@ -90,6 +84,16 @@ void cmd_note(const char *fmt, ...)
     va_end(ap);
 }
 
+void cmd_detail(const char *fmt, ...)
+{
+    if (!cmd_verbose)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
+}
+
 void cmd_notes(char *notes)
 {
     for (char *line = notes; line && *line;) {
@@ -105,6 +109,8 @@ static void leave_by_signal(void)
 {
     cmd_progress_end();
     cmd_out_remove_temps();
+    if (cmd_last)
+        cmd_last();
     signal(cmd_cancel, SIG_DFL);
     raise(cmd_cancel);
     exit(5);
@@ -137,17 +143,42 @@ void cmd_die_err(const struct akv_err *err)
 
 static void on_signal(int sig)
 {
-    if (cmd_cancel) /* the second one does not wait */
+    if (cmd_cancel) { /* the second one does not wait */
+        cmd_out_unlink();
         _exit(128 + sig);
+    }
     cmd_cancel = sig;
 }
 
-void cmd_catch_signals(void)
+/* A mapped file (model or object) became shorter under the mapping. What was computed from it is worth nothing. */
+static void on_bus_error(int sig)
 {
-    struct sigaction sa = {.sa_handler = on_signal};
-    sigaction(SIGINT, &sa, NULL);
-    sigaction(SIGTERM, &sa, NULL);
-    sigaction(SIGHUP, &sa, NULL);
+    static const char text[] = ": a file became shorter while it was in use\n";
+    (void)sig;
+    cmd_out_unlink();
+    if (write(STDERR_FILENO, cmd_name, strlen(cmd_name)) < 0 || write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        _exit(5);
+    _exit(3);
+}
+
+/* Reads and waits end on these, unless the caller wants them ignored (nohup). */
+static void catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction sa = {.sa_handler = on_signal}, old;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &sa, NULL);
+    sa.sa_handler = on_bus_error;
+    sigaction(SIGBUS, &sa, NULL);
+}
+
+void cmd_begin(const char *name)
+{
+    cmd_name = name;
+    hold_standard_fds();
+    signal(SIGXFSZ, SIG_IGN); /* a write over the limit is an error like a full disk */
+    catch_signals();
 }
 
 void cmd_leave_if_none(uint64_t n_done)

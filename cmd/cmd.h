@@ -9,10 +9,11 @@
 /* ---- cmd.c: messages, exit status, signals ---- */
 
 extern const char *cmd_name;    /* "akv-gen" */
-extern volatile int cmd_cancel; /* set by SIGINT and SIGTERM once cmd_catch_signals() was called */
+extern volatile int cmd_cancel; /* the signal that asks to stop (SIGINT, SIGTERM, SIGHUP), or 0 */
 extern int cmd_quiet, cmd_verbose;
+extern void (*cmd_last)(void); /* called when a signal ends the tool; may be NULL */
 
-/* First in every main(): the tool's name; closed standard descriptors keep their places, a limit of file size is an error. */
+/* First in every main(): the tool's name; closed standard descriptors keep their places, signals end reads and remove temporaries. */
 void cmd_begin(const char *name);
 
 /* "akv-gen: text" on stderr, then exit with this status; temporaries are removed first. */
@@ -27,7 +28,8 @@ void cmd_report_save(const struct akv_err *err);
 void cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Print newline-separated warnings and free them. NULL is fine. */
 void cmd_notes(char *notes);
-void cmd_catch_signals(void);
+/* More words: only with -v. */
+void cmd_detail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Leave now when nothing was done and errors were reported: the output stays as it was. */
 void cmd_leave_if_none(uint64_t n_done);
 /* Leave with the highest status reported, or as the signal that was caught asks. */
@@ -39,19 +41,20 @@ char *cmd_escaped(const char *text); /* on one line: control bytes as \xNN */
 /* ---- opts.c: the common options ---- */
 
 struct cmd_opts {
-    const char *model, *out, *stats_path, *store, *template_name;
+    const char *model, *pre, *out, *stats_path, *store, *template_name;
     bool stats, save, no_store;
     unsigned threads;
     uint32_t n_ctx;
     enum akv_kv_dtype kv;
 };
 
-enum { CMD_OPT_STATS = 0x1000, CMD_OPT_KV, CMD_OPT_SAVE, CMD_OPT_NO_STORE, CMD_OPT_OWN };
+enum { CMD_OPT_STATS = 0x1000, CMD_OPT_KV, CMD_OPT_SAVE, CMD_OPT_NO_STORE, CMD_OPT_PRE, CMD_OPT_OWN };
 
 #define CMD_SHORT "hVqvm:o:"
 #define CMD_LONG                                                                                                                   \
     {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {"quiet", no_argument, NULL, 'q'},                      \
         {"verbose", no_argument, NULL, 'v'}, {"model", required_argument, NULL, 'm'},                                              \
+        {"pre", required_argument, NULL, CMD_OPT_PRE},                                                                             \
     {                                                                                                                              \
         "output", required_argument, NULL, 'o'                                                                                     \
     }
@@ -66,6 +69,7 @@ enum { CMD_OPT_STATS = 0x1000, CMD_OPT_KV, CMD_OPT_SAVE, CMD_OPT_NO_STORE, CMD_O
 
 #define CMD_HELP                                                                                                                   \
     "  -m, --model FILE     the model, a GGUF file (default: $AKV_MODEL)\n"                                                        \
+    "      --pre NAME       the model's pre-tokenizer, whatever its file says\n"                                                   \
     "  -o, --output FILE    write there, replaced as a whole at the end (default: standard output)\n"                              \
     "  -q, --quiet          no warnings and no progress\n"                                                                         \
     "  -v, --verbose        more words\n"                                                                                          \
@@ -98,11 +102,12 @@ char *cmd_cache_path(const char *name);
 struct cmd_inputs {
     char **names;
     int n, at, fd;
-    struct akv_input *in;
+    struct akv_input *in; /* one for all operands: they read as if joined by cat, unless `apart` is set before the first */
+    bool apart;
+    bool reading;    /* the current operand is open */
     bool any;        /* something was read */
     uint64_t n_done; /* requests that were done */
 };
-void cmd_inputs_init(struct cmd_inputs *i, int argc, char **argv);
 const char *cmd_input_name(const struct cmd_inputs *i); /* of the current one, for messages */
 /* The current input, opened at need; NULL past the last. A file that cannot be opened is reported and passed over. */
 struct akv_input *cmd_input(struct cmd_inputs *i);
@@ -129,6 +134,7 @@ void cmd_out_write(struct cmd_out *o, const void *p, size_t n); /* or die with s
 /* Flush, sync and move into place; dies on failure. */
 void cmd_out_commit(struct cmd_out *o);
 void cmd_out_remove_temps(void);
+void cmd_out_unlink(void); /* the same, from a signal handler */
 
 /* ---- progress.c ---- */
 

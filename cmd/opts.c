@@ -21,9 +21,11 @@ int cmd_getopt(int argc, char **argv, const char *shorts, const struct option *l
 {
     opterr = 0;
     int c = getopt_long(argc, argv, shorts, longs, NULL);
-    if (c == '?')
-        cmd_die(2, "%.80s: not an option, or its value is missing: see %s -h", argv[optind - 1], cmd_name);
-    return c;
+    if (c != '?')
+        return c;
+    if (optopt > 0 && optopt < 256)
+        cmd_die(2, "-%c: not an option, or its value is missing: see %s -h", optopt, cmd_name);
+    cmd_die(2, "%.80s: not an option, or its value is missing: see %s -h", argv[optind - 1], cmd_name);
 }
 
 /* Flush standard output and leave. */
@@ -73,6 +75,9 @@ bool cmd_opt(struct cmd_opts *o, int c, const char *usage, const char *help)
     case 'm':
         o->model = optarg;
         break;
+    case CMD_OPT_PRE:
+        o->pre = optarg;
+        break;
     case 'o':
         o->out = optarg;
         break;
@@ -116,7 +121,7 @@ struct akv_model *cmd_model(const struct cmd_opts *o, unsigned flags)
     struct akv_model *m;
     if (!o->model || !*o->model)
         cmd_die(2, "no model: give -m FILE or set AKV_MODEL");
-    if (akv_model_open(&m, o->model, flags, &err) < 0)
+    if (akv_model_open(&m, o->model, flags, o->pre, &err) < 0)
         cmd_die_err(&err);
     if (akv_model_notes(m))
         cmd_notes(cmd_strdup(akv_model_notes(m)));
@@ -148,8 +153,19 @@ static void note(void *ctx, const char *msg)
     cmd_note("%s", msg);
 }
 
+/* A file of statistics that cannot be written is said before any work. */
+static void check_stats_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        cmd_die(5, "%s: cannot write statistics: %s", path, strerror(errno));
+    close(fd);
+}
+
 struct akv_session *cmd_session(const struct cmd_opts *o, const struct akv_model *m, struct akv_session_opts *so)
 {
+    if (o->stats_path)
+        check_stats_file(o->stats_path);
     so->n_ctx = o->n_ctx;
     so->n_threads = o->threads ? o->threads : online_cores();
     so->kv = o->kv;

@@ -10,11 +10,11 @@
 
 static char *live_temp; /* the temporary to remove when the tool dies */
 
-void cmd_inputs_init(struct cmd_inputs *i, int argc, char **argv)
+static void inputs_init(struct cmd_inputs *i, int argc, char **argv)
 {
     static char dash[] = "-";
     static char *only_stdin[] = {dash};
-    *i = (struct cmd_inputs){.names = argc ? argv : only_stdin, .n = argc ? argc : 1, .fd = -1};
+    *i = (struct cmd_inputs){.names = argc ? argv : only_stdin, .n = argc ? argc : 1, .fd = -1, .apart = i->apart};
 }
 
 const char *cmd_input_name(const struct cmd_inputs *i)
@@ -22,49 +22,65 @@ const char *cmd_input_name(const struct cmd_inputs *i)
     return strcmp(i->names[i->at], "-") ? i->names[i->at] : "standard input";
 }
 
+/* Open the current operand; false: it was said why not. */
+static bool open_input(struct cmd_inputs *i)
+{
+    const char *name = cmd_input_name(i);
+    bool is_stdin = name != i->names[i->at];
+    struct akv_err err = {0};
+    struct stat st;
+    i->fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+    if (i->fd < 0 || fstat(i->fd, &st) < 0) {
+        err.code = AKV_E_IO;
+        snprintf(err.msg, sizeof err.msg, "%.900s: cannot open: %s", name, strerror(errno));
+    } else if (S_ISDIR(st.st_mode)) {
+        err.code = AKV_E_INPUT;
+        snprintf(err.msg, sizeof err.msg, "%.900s: is a directory", name);
+    } else if (i->in) {
+        akv_input_next(i->in, i->fd, name, &err);
+    } else {
+        akv_input_open(&i->in, i->fd, name, &cmd_cancel, &err);
+    }
+    if (!err.code)
+        return true;
+    cmd_report(&err);
+    return false;
+}
+
 struct akv_input *cmd_input(struct cmd_inputs *i)
 {
-    while (!i->in && i->at < i->n) {
-        const char *name = cmd_input_name(i);
-        bool is_stdin = name != i->names[i->at];
-        struct akv_err err = {0};
-        i->fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
-        struct stat st;
-        if (i->fd < 0 || fstat(i->fd, &st) < 0) {
-            err.code = AKV_E_IO;
-            snprintf(err.msg, sizeof err.msg, "%.900s: cannot open: %s", name, strerror(errno));
-        } else if (S_ISDIR(st.st_mode)) {
-            err.code = AKV_E_INPUT;
-            snprintf(err.msg, sizeof err.msg, "%.900s: is a directory", name);
-        } else if (akv_input_open(&i->in, i->fd, name, &cmd_cancel, &err) == 0) {
-            if (akv_input_kind(i->in) != AKV_KIND_EMPTY)
-                i->any = true;
-            return i->in;
+    while (!i->reading && i->at < i->n) {
+        i->reading = open_input(i);
+        if (!i->reading) {
+            i->any = true; /* its own error speaks, not "empty input" */
+            cmd_input_done(i);
+        } else if (akv_input_kind(i->in) == AKV_KIND_EMPTY) {
+            cmd_input_done(i);
         }
-        i->any = true; /* its own error speaks, not "empty input" */
-        cmd_report(&err);
-        cmd_input_done(i);
     }
-    return i->in;
+    i->any = i->any || i->reading;
+    return i->reading ? i->in : NULL;
 }
 
 void cmd_input_done(struct cmd_inputs *i)
 {
-    akv_input_close(i->in);
-    i->in = NULL;
     if (i->fd > STDERR_FILENO)
         close(i->fd);
     i->fd = -1;
-    i->at++;
+    i->reading = false;
+    if (++i->at < i->n && !i->apart)
+        return;
+    akv_input_close(i->in);
+    i->in = NULL;
 }
 
 void cmd_first_input(struct cmd_inputs *i, int argc, char **argv)
 {
-    cmd_inputs_init(i, argc, argv);
-    if (!cmd_input(i)) /* it was said why */
-        cmd_leave_if_none(0);
-    if (!i->any)
-        cmd_die(3, "%s: empty input", cmd_input_name(i));
+    inputs_init(i, argc, argv);
+    if (cmd_input(i))
+        return;
+    cmd_leave_if_none(0); /* it was said why */
+    cmd_die(3, "%s: empty input", i->n == 1 ? strcmp(i->names[0], "-") ? i->names[0] : "standard input" : "all files");
 }
 
 /* 1: go on with this input, 0: it is at its end. */
@@ -130,10 +146,15 @@ char *cmd_slurp(const char *path, size_t most, size_t *len)
     return buf;
 }
 
-void cmd_out_remove_temps(void)
+void cmd_out_unlink(void)
 {
     if (live_temp)
         unlink(live_temp);
+}
+
+void cmd_out_remove_temps(void)
+{
+    cmd_out_unlink();
     live_temp = NULL;
 }
 
@@ -170,7 +191,12 @@ void cmd_out_open(struct cmd_out *o, const char *path, bool binary)
         cmd_die(2, "--output: an empty file name");
     if (path && strcmp(path, "-")) {
         o->name = path;
-        open_path(o, path);
+        struct stat st;
+        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) { /* what it points to is replaced, not the link */
+            char *target = realpath(path, NULL);
+            o->name = target ? target : path;
+        }
+        open_path(o, o->name);
     } else if ((fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) {
         cmd_die(5, "standard output: cannot write: it is closed");
     }

@@ -18,7 +18,7 @@
 AKV_INLINE void akv_prefetch(const uint8_t *w, size_t off, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const void *)((uintptr_t)w + off + 16384 + i));
+        _mm_prefetch((const char *)((uintptr_t)w + off + 16384 + i), _MM_HINT_T1);
 }
 
 /* avx2_vec.c */

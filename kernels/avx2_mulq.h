@@ -9,11 +9,12 @@
 #ifndef AKV_KERNELS_AVX2_MULQ_H
 #define AKV_KERNELS_AVX2_MULQ_H
 
-#include "kernels/avx2_kpanel.h"
+#include "kernels/avx2_panel.h"
 
 #define GROUP 4u /* activation rows that share a panel's loads */
 #define TILE 64u /* activation rows that share a panel's packing */
 #define ROWS AKV_PANEL_ROWS
+#define STAY(v) __asm__ volatile("" : "+x"(v))
 
 /*
  * Of one block of GROUP activation rows: d, and what the dtype needs of the sums of q, as bits: one of
@@ -64,7 +65,7 @@ AKV_INLINE int sums_of_16(enum akv_dtype t)
     case AKV_Q4_0: /* 8 * 2 * 127 * 15 = 30,480 */
     case AKV_Q4_1:
     case AKV_Q4_K:
-        return RUN4;
+        return 8;
     case AKV_Q5_0: /* 4 * 2 * 127 * 31 = 31,496 */
     case AKV_Q5_1:
     case AKV_Q5_K:
@@ -145,6 +146,10 @@ AKV_INLINE void add_products(enum akv_dtype t, int n, __m256i isum[GROUP], const
             x[r] = run && g % run ? _mm256_add_epi16(x[r], y) : y;
             if (!run || g % run == run - 1)
                 isum[r] = _mm256_add_epi32(isum[r], _mm256_madd_epi16(x[r], widener(t, p, g)));
+            if (run && g % run != run - 1)
+                STAY(x[r]);
+            else
+                STAY(isum[r]);
         }
     }
 }
@@ -175,21 +180,48 @@ AKV_INLINE void step(enum akv_dtype t, int n, __m256 acc[GROUP], const struct ak
     }
 }
 
+AKV_INLINE akv_kpanel_fn *kpanel_fn(enum akv_dtype t)
+{
+    switch (t) {
+    case AKV_Q2_K:
+        return akv_kpanel_q2_k;
+    case AKV_Q3_K:
+        return akv_kpanel_q3_k;
+    case AKV_Q4_K:
+        return akv_kpanel_q4_k;
+    case AKV_Q5_K:
+        return akv_kpanel_q5_k;
+    case AKV_Q6_K:
+        return akv_kpanel_q6_k;
+    default:
+        return akv_kpanel_iq4_xs;
+    }
+}
+
 /* Pack the unit (a block or super-block) that begins with block b. */
 AKV_INLINE void pack_unit(enum akv_dtype t, struct akv_panel *to, const struct pass *p, size_t b)
 {
     const size_t off = b / unit_of(t) * unit_bytes(t);
-    akv_prefetch(p->row[0], ROWS * off, ROWS * unit_bytes(t));
     if (unit_of(t) == 1)
         akv_panel_pack(t, to, p->row, off);
     else
-        akv_kpanel_pack(t, to, p->row, off);
+        kpanel_fn(t)(to, p->row, off);
+}
+
+/* Ask for what the stream comes to after block b: evenly, for the processor has few places to wait in. */
+AKV_INLINE void prefetch(enum akv_dtype t, const struct pass *p, size_t b)
+{
+    const size_t bytes = ROWS * unit_bytes(t) / unit_of(t); /* of a block of eight rows */
+    akv_prefetch(p->row[0], b * bytes, bytes);
 }
 
 AKV_INLINE void pack(enum akv_dtype t, const struct pass *p)
 {
-    for (size_t b = 0; b < p->n_blocks; b += unit_of(t))
+    for (size_t b = 0; b < p->n_blocks; b += unit_of(t)) {
+        for (size_t i = 0; i < unit_of(t); i++)
+            prefetch(t, p, b + i);
         pack_unit(t, p->panel + b, p, b);
+    }
 }
 
 AKV_INLINE void chains(enum akv_dtype t, int n, bool packed, const struct pass *p, __m256 out[GROUP])
@@ -206,8 +238,10 @@ AKV_INLINE void chains(enum akv_dtype t, int n, bool packed, const struct pass *
         for (size_t b = 0; b < p->n_blocks; b += unit_of(t)) {
             struct akv_panel unit[8];
             pack_unit(t, unit, p, b);
-            for (size_t i = 0; i < unit_of(t); i++)
+            for (size_t i = 0; i < unit_of(t); i++) {
+                prefetch(t, p, b + i);
                 step(t, n, acc, unit + i, p->act + b + i, p->q + (b + i) * AKV_QBLOCK, k);
+            }
         }
     }
 #pragma GCC unroll 4

@@ -1,7 +1,6 @@
 /*
  * Packing of quantised weight rows for avx2_mulq.h: eight rows become a panel in which a vector holds the same four columns of all of
- * them, so that their products with four activations come out with the outputs in the lanes. Here the dtypes in blocks of 32;
- * super-blocks are in avx2_kpanel.h.
+ * them, so that their products with four activations come out with the outputs in the lanes.
  */
 #ifndef AKV_KERNELS_AVX2_PANEL_H
 #define AKV_KERNELS_AVX2_PANEL_H
@@ -82,8 +81,9 @@ AKV_INLINE void akv_panel_fifth(__m256i w[8], __m256i bits)
     const __m256i sixteen = _mm256_set1_epi8(16), even = _mm256_set1_epi32(0x08040201), odd = _mm256_set1_epi32((int)0x80402010);
 #pragma GCC unroll 8
     for (int g = 0; g < 8; g++) {
-        const __m256i byte = _mm256_add_epi8(_mm256_set1_epi32(0x01010101 * (g / 2)), /* that byte, four times */
-                                             _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404, 0x08080808, 0x0c0c0c0c));
+        const __m256i byte =
+            _mm256_add_epi8(_mm256_set1_epi32(0x01010101 * (g / 2)), /* that byte, four times */
+                            _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404, 0x08080808, 0x0c0c0c0c));
         const __m256i want = g % 2 ? odd : even, has = _mm256_and_si256(_mm256_shuffle_epi8(bits, byte), want);
         w[g] = _mm256_or_si256(w[g], _mm256_and_si256(_mm256_cmpeq_epi8(has, want), sixteen));
     }
@@ -112,7 +112,7 @@ AKV_INLINE __m256 akv_panel_e8m0(__m256i t)
     return _mm256_castsi256_ps(d);
 }
 
-/* The block at byte off of eight rows. */
+/* The block of 32 at byte off of eight rows. */
 AKV_INLINE void akv_panel_pack(enum akv_dtype t, struct akv_panel *p, const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m128i mxfp4 = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0); /* its values + 12 */
@@ -150,5 +150,9 @@ AKV_INLINE void akv_panel_pack(enum akv_dtype t, struct akv_panel *p, const uint
         akv_panel_bytes(p->w, row, off + 2);
     }
 }
+
+/* avx2_kpanel.c: the super-block at byte off of eight rows. */
+typedef void akv_kpanel_fn(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off);
+akv_kpanel_fn akv_kpanel_q2_k, akv_kpanel_q3_k, akv_kpanel_q4_k, akv_kpanel_q5_k, akv_kpanel_q6_k, akv_kpanel_iq4_xs;
 
 #endif

@@ -27,7 +27,8 @@ struct akv_quant {
 extern const struct akv_quant akv_quants[AKV_DTYPES];
 
 /* scalar_quant.c: blocks of 32 */
-akv_unpack_fn akv_unpack_q4_0, akv_unpack_q4_1, akv_unpack_q5_0, akv_unpack_q5_1, akv_unpack_q8_0, akv_unpack_iq4_nl, akv_unpack_mxfp4;
+akv_unpack_fn akv_unpack_q4_0, akv_unpack_q4_1, akv_unpack_q5_0, akv_unpack_q5_1, akv_unpack_q8_0, akv_unpack_iq4_nl,
+    akv_unpack_mxfp4;
 /* scalar_kquant.c: super-blocks of 256 */
 akv_unpack_fn akv_unpack_q2_k, akv_unpack_q3_k, akv_unpack_q4_k, akv_unpack_q5_k, akv_unpack_q6_k, akv_unpack_iq4_xs;
 

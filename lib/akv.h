@@ -48,7 +48,8 @@ struct akv_model;
 
 #define AKV_MODEL_VOCAB_ONLY 1u /* only the tokenizer.* keys: any architecture, tensors not needed */
 
-AKV_API int akv_model_open(struct akv_model **out, const char *path, unsigned flags, struct akv_err *err);
+/* pre: the pre-tokenizer to use whatever the file says, or NULL. */
+AKV_API int akv_model_open(struct akv_model **out, const char *path, unsigned flags, const char *pre, struct akv_err *err);
 AKV_API void akv_model_close(struct akv_model *m);              /* NULL-safe */
 AKV_API const char *akv_model_notes(const struct akv_model *m); /* oddities worth a warning, newline-separated, or NULL */
 
@@ -254,6 +255,9 @@ struct akv_store;
  */
 AKV_API int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, struct akv_err *err);
 AKV_API void akv_store_close(struct akv_store *s); /* NULL-safe */
+
+/* Names: 1 to 200 bytes of UTF-8, no '/', no control bytes, no leading dot; AKV_E_USAGE otherwise, in all calls that take one. */
+AKV_API int akv_pin_name_check(const char *name, struct akv_err *err);
 
 /* A pin: a named chain under a root. Strings live until the callback returns. */
 struct akv_pin {

@@ -126,9 +126,9 @@ t_err_line() {
     [ ! -s "$t_stdout" ] || t_fail "stdout is not empty"
 }
 
-# t_out_is [FILE]: stdout is exactly that file, or standard input.
+# t_out_is FILE: stdout is exactly that file. Not at the end of a pipe: a failure there would be forgotten; use <(...).
 t_out_is() {
-    cmp -s "$t_stdout" "${1:--}" || t_fail "stdout is not what it should be"
+    cmp -s "$t_stdout" "$1" || t_fail "stdout is not what it should be"
 }
 
 # t_same A B...: the files are byte for byte equal.

@@ -11,7 +11,8 @@
 static int encode_part(struct akv_chat_ids *c, size_t from, size_t to, struct akv_err *err)
 {
     size_t first = c->at.n;
-    int rc = akv_tok_encode_offsets(c->tok, c->text->data + from, to - from, AKV_TOK_SPECIAL, &c->ids, &c->at, &c->n_lost, err);
+    unsigned flags = AKV_TOK_SPECIAL | (from ? AKV_TOK_CONTINUE : 0);
+    int rc = akv_tok_encode_offsets(c->tok, c->text->data + from, to - from, flags, &c->ids, &c->at, &c->n_lost, err);
     for (size_t i = first; rc == 0 && i < c->at.n; i++)
         c->at.v[i] += (uint32_t)from;
     return rc;
@@ -128,13 +129,19 @@ size_t akv_chat_position(const struct akv_chat_ids *c, const struct akv_chat_pla
     return pos;
 }
 
+/* How text that begins at token `from` is encoded: a vocabulary that puts a space before a text does so here only after a control token. */
+static unsigned flags_at(const struct akv_chat_ids *c, size_t from)
+{
+    return AKV_TOK_SPECIAL | (from && !akv_tok_is_control(c->tok, c->ids.v[from - 1]) ? AKV_TOK_CONTINUE : 0);
+}
+
 /* Whether tokens from..to are what the bytes from..to give alone. */
 static int stands_alone(struct akv_chat_ids *c, size_t from, size_t to, bool *yes, struct akv_err *err)
 {
     struct akv_ids ids = {0};
     size_t a = start_of(c, from), b = start_of(c, to);
     c->work_left -= to - from < c->work_left ? to - from : c->work_left;
-    int rc = akv_tok_encode(c->tok, c->text->data + a, b - a, AKV_TOK_SPECIAL, &ids, NULL, err);
+    int rc = akv_tok_encode(c->tok, c->text->data + a, b - a, flags_at(c, from), &ids, NULL, err);
     *yes = rc == 0 && ids.n == to - from && !memcmp(ids.v, c->ids.v + from, ids.n * sizeof *ids.v);
     akv_ids_release(&ids);
     return rc;
@@ -156,7 +163,8 @@ static int count_loose(const struct akv_chat_ids *c, size_t pos, size_t *n_loose
     static const char *const texts[] = {"", "a", "A", " a", "\n", "\na", "1", ".", "[", "]", "(", "'s", "=", "\"", "<", "\xc3\xa9"};
     struct akv_ids alone = {0}, longer = {0};
     struct akv_buf text;
-    size_t a = start_of(c, pos > CUT_TRIES ? pos - CUT_TRIES : 0), len = start_of(c, pos) - a, held = SIZE_MAX;
+    size_t from = pos > CUT_TRIES ? pos - CUT_TRIES : 0;
+    size_t a = start_of(c, from), len = start_of(c, pos) - a, held = SIZE_MAX;
     int rc = 0;
     akv_buf_init(&text, 0);
     for (size_t k = 0; rc == 0 && k < sizeof texts / sizeof *texts; k++) {
@@ -167,7 +175,7 @@ static int count_loose(const struct akv_chat_ids *c, size_t pos, size_t *n_loose
         rc = akv_buf_check(&text, "text", err);
         longer.n = 0;
         if (rc == 0)
-            rc = akv_tok_encode(c->tok, text.data, text.len, AKV_TOK_SPECIAL, ids, NULL, err);
+            rc = akv_tok_encode(c->tok, text.data, text.len, flags_at(c, from), ids, NULL, err);
         size_t same = common_ids(&alone, ids);
         held = same < held ? same : held;
     }

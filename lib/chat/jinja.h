@@ -1,6 +1,6 @@
 /*
- * Chat-template interpreter: the Jinja subset that chat templates use, as transformers renders them (immutable sandbox, trim_blocks,
- * lstrip_blocks, loop controls, generation blocks, tojson without HTML escapes, raise_exception, strftime_now).
+ * Chat-template interpreter: the Jinja subset that chat templates use, as transformers renders them (immutable sandbox,
+ * trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson without HTML escapes, raise_exception, strftime_now).
  * Templates are untrusted: steps, depth, output and memory are limited; nothing but the context can be reached.
  *
  * The language is Jinja's with Python's values: all statements but inheritance, inclusion and autoescape; all operators; the tests;

@@ -1,4 +1,4 @@
-/* Expressions to trees, with Jinja's precedences: if, or, and, not, comparisons, + -, ~, * / // %, **, unary, postfix and filters. */
+/* Expressions to trees. Precedence, lowest first: if, or, and, not, comparisons, + -, ~, * / // %, **, unary, postfix, filters. */
 #include "chat/jinja_node.h"
 
 #include <string.h>

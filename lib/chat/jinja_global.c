@@ -111,7 +111,7 @@ static const char *const months[] = {"January", "February", "March",     "April"
                                      "July",    "August",   "September", "October", "November", "December"};
 static const char *const weekdays[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
 
-/* A number padded to width with zeros or, with fill ' ', spaces; flag: '-' no padding, '_' spaces, '0' zeros, else as it is usual. */
+/* A number of some width. fill: ' ' or '0'. flag: '-' no padding, '_' spaces, '0' zeros, else as is usual. */
 static void put_number(struct akv_jrun *r, struct akv_jtext *t, int64_t v, int width, char fill, char flag)
 {
     char text[32];

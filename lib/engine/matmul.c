@@ -64,8 +64,8 @@ struct logits {
 };
 
 /*
- * Soft cap c: x becomes c tanh(x / c), as tanh y = (1 - t) / (1 + t) with t = exp(-2 |y|) and the sign of y. What is not finite must be
- * found before: it would come out as c.
+ * Soft cap c: x becomes c tanh(x / c), with tanh y = (1 - t) / (1 + t), t = exp(-2 |y|), and the sign of y. What is not finite must
+ * be found before: it would come out as c.
  */
 static void soften(struct akv_engine *e, size_t row, float *x, size_t n)
 {

@@ -26,7 +26,7 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Dimensions that turn often keep their frequency, those that turn seldom are interpolated, and a ramp leads from one to the other. */
+/* Dimensions that turn often keep their frequency, those that turn seldom are interpolated, a ramp leads from one to the other. */
 static void stretch_yarn(double *freq, uint32_t n_rot, float base, const struct akv_rope_scaling *s)
 {
     double from = round_down(dim_of_turns(n_rot, base, s->n_ctx_orig, s->beta_fast));

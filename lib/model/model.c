@@ -29,10 +29,10 @@ static int load_network(struct akv_model *m, struct akv_buf *notes, struct akv_e
     return 0;
 }
 
-static int load_tokenizer(struct akv_model *m, struct akv_buf *notes, struct akv_err *err)
+static int load_tokenizer(struct akv_model *m, const char *pre, struct akv_buf *notes, struct akv_err *err)
 {
     char *warnings = NULL;
-    int rc = akv_tok_open(&m->tok, &m->gguf, NULL, &warnings, err);
+    int rc = akv_tok_open(&m->tok, &m->gguf, pre, &warnings, err);
     if (warnings)
         akv_note(notes, "%s", warnings);
     free(warnings);
@@ -49,6 +49,11 @@ static int load_tokenizer(struct akv_model *m, struct akv_buf *notes, struct akv
 
 int akv_model_load(struct akv_model **out, const char *path, unsigned flags, struct akv_err *err)
 {
+    return akv_model_load_pre(out, path, flags, NULL, err);
+}
+
+int akv_model_load_pre(struct akv_model **out, const char *path, unsigned flags, const char *pre, struct akv_err *err)
+{
     bool vocab_only = flags & AKV_MODEL_VOCAB_ONLY;
     struct akv_buf notes;
     akv_buf_init(&notes, 3 * AKV_NOTES_MAX); /* the reader's, the loader's, the tokenizer's */
@@ -62,7 +67,7 @@ int akv_model_load(struct akv_model **out, const char *path, unsigned flags, str
     if (rc == 0 && !vocab_only)
         rc = load_network(m, &notes, err);
     if (rc == 0)
-        rc = load_tokenizer(m, &notes, err);
+        rc = load_tokenizer(m, pre, &notes, err);
     if (rc < 0)
         goto out;
     m->warnings = akv_notes_take(&notes);

@@ -94,6 +94,8 @@ struct akv_model {
  * scaling or tensor that this version cannot compute with: anything that would change the answer is refused, never passed over.
  */
 int akv_model_load(struct akv_model **out, const char *path, unsigned flags, struct akv_err *err);
+/* The same; pre as in akv_tok_open(). */
+int akv_model_load_pre(struct akv_model **out, const char *path, unsigned flags, const char *pre, struct akv_err *err);
 void akv_model_unload(struct akv_model *m); /* NULL-safe */
 
 /*

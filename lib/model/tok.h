@@ -23,10 +23,10 @@ void akv_ids_release(struct akv_ids *ids);
 
 /*
  * Open from a GGUF, which must outlive the tokenizer. pre: overrides tokenizer.ggml.pre, or NULL; a file without that key counts
- * as "default", with a warning. A missing, mistyped or inconsistent tokenizer.* key: AKV_E_INPUT; an unknown tokenizer model or
- * pre name: AKV_E_INCOMPAT with the name and the list of those known. Harmless oddities (repeated tokens, merges that mean
- * nothing, bos or eos outside the vocabulary, which then count as absent) are joined by newlines in *warnings (malloc'd, NULL if
- * none; may be NULL to ignore).
+ * as "default", with a warning where it matters (not for SentencePiece vocabularies, which know no other). A missing, mistyped or
+ * inconsistent tokenizer.* key: AKV_E_INPUT; an unknown tokenizer model or pre name: AKV_E_INCOMPAT with the name and the list of
+ * those known. Harmless oddities (repeated tokens, merges that mean nothing, bos or eos outside the vocabulary, which then count as
+ * absent) are joined by newlines in *warnings (malloc'd, NULL if none; may be NULL to ignore).
  */
 int akv_tok_open(struct akv_tok **out, const struct akv_gguf *g, const char *pre, char **warnings, struct akv_err *err);
 void akv_tok_free(struct akv_tok *t);
@@ -68,8 +68,9 @@ const char *akv_tok_pre(const struct akv_tok *t);
 
 /*
  * Append the ids of text to ids. Any bytes are accepted: a byte that is no valid UTF-8 becomes its byte token, and the text on
- * either side of it is encoded by itself. Bytes that the vocabulary cannot express are dropped as the reference does; their
- * number is added to *n_lost (may be NULL). Added tokens: at each position the longest wins. Time is O(n log n) at worst.
+ * either side of it is encoded by itself. Bytes that the vocabulary cannot express are dropped as the reference does (a
+ * SentencePiece vocabulary: become the unknown token, one for all in a row); their number is added to *n_lost (may be NULL).
+ * Added tokens: at each position the longest wins. Time is O(n log n) at worst.
  * After an error ids is as before. Text of 4 GiB - 1 or more: AKV_E_INPUT.
  */
 int akv_tok_encode(const struct akv_tok *t, const char *text, size_t len, unsigned flags, struct akv_ids *ids, size_t *n_lost,
@@ -84,7 +85,8 @@ int akv_tok_encode_offsets(const struct akv_tok *t, const char *text, size_t len
                            struct akv_ids *offsets, size_t *n_lost, struct akv_err *err);
 
 /*
- * Append the exact bytes of the tokens; may be invalid UTF-8 at the ends. skip_control leaves control tokens out.
+ * Append the exact bytes of the tokens, a space that was put before the text among them; may be invalid UTF-8 at the ends.
+ * skip_control leaves control tokens out.
  * An id >= n_vocab: AKV_E_INPUT, and out is as before.
  */
 int akv_tok_decode(const struct akv_tok *t, const uint32_t *ids, size_t n, bool skip_control, struct akv_buf *out,

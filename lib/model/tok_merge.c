@@ -62,7 +62,7 @@ static bool is_joined(const struct akv_tokvocab *v, uint32_t id, struct akv_str 
     if (id >= v->n || akv_tokvocab_is_plain(v, id))
         return false;
     struct akv_str t = akv_tokvocab_text(v, id);
-    return t.len == left.len + right.len && akv_tok_same(t.s, left.s, left.len) && akv_tok_same(t.s + left.len, right.s, right.len);
+    return t.len == left.len + right.len && memcmp(t.s, left.s, left.len) == 0 && memcmp(t.s + left.len, right.s, right.len) == 0;
 }
 
 /*

@@ -51,13 +51,15 @@ static struct akv_str wanted_text(const struct akv_tokvocab *v, uint32_t id, boo
         MARKS_5 MARKS_5 MARKS_5 MARKS_5 MARKS_5;
     struct akv_str text = akv_tokvocab_text(v, id);
     size_t n;
-    if (!space_mark || v->type[id] != AKV_TOKTYPE_USER || !akv_tokspm_is_run(text, &n))
-        return text;
-    return n > AKV_TOKSPM_RUNS ? (struct akv_str){0} : (struct akv_str){marks, n * AKV_TOKSPM_MARK_BYTES};
+    if (space_mark && v->type[id] == AKV_TOKTYPE_USER && akv_tokspm_is_run(text, &n)) {
+        text.s = marks;
+        text.len = n > AKV_TOKSPM_RUNS ? 0 : n * AKV_TOKSPM_MARK_BYTES; /* none: too long */
+    }
+    return text;
 }
 
-int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, bool control, bool space_mark,
-                        struct akv_buf *warn, struct akv_err *err)
+int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, bool control, bool space_mark, struct akv_buf *warn,
+                        struct akv_err *err)
 {
     uint32_t n = 0, n_long = 0, n_same = 0;
     *s = (struct akv_tokspecial){.only = -1};

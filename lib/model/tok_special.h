@@ -25,8 +25,8 @@ struct akv_tokspecial {
  * there a user-defined token of spaces only is found in text only where U+2581 is written out, since runs of spaces belong to the
  * kind. warn may be NULL.
  */
-int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, bool control, bool space_mark,
-                        struct akv_buf *warn, struct akv_err *err);
+int akv_tokspecial_open(struct akv_tokspecial *s, const struct akv_tokvocab *v, bool control, bool space_mark, struct akv_buf *warn,
+                        struct akv_err *err);
 void akv_tokspecial_close(struct akv_tokspecial *s);
 
 /*

@@ -37,16 +37,17 @@ static int check_pre(const struct akv_gguf *g, const char *pre, struct akv_err *
     int rc = pre ? 1 : akv_gguf_str(g, "tokenizer.ggml.pre", &name, err);
     if (rc <= 0 || akv_str_is(name, "default"))
         return rc < 0 ? rc : 0;
-    return akv_fail(err, AKV_E_INCOMPAT,
-                    "%s: tokenizer.ggml.pre: '%s' is no pre-tokenizer of a SentencePiece vocabulary (known: default; --pre NAME overrides)",
-                    g->path, akv_str_show(name).s);
+    return akv_fail(
+        err, AKV_E_INCOMPAT,
+        "%s: tokenizer.ggml.pre: '%s' is no pre-tokenizer of a SentencePiece vocabulary (known: default; --pre NAME overrides)",
+        g->path, akv_str_show(name).s);
 }
 
 /* SentencePiece's own numbers for unknown, bos and eos hold where the file gives none. */
 static void set_default_ends(struct akv_tok *t)
 {
     const struct akv_tokvocab *v = &t->vocab;
-    if (v->n > 0 && (v->type[0] == AKV_TOKTYPE_UNKNOWN || v->type[0] == AKV_TOKTYPE_CONTROL))
+    if (v->type[0] == AKV_TOKTYPE_UNKNOWN)
         t->unk = 0;
     if (v->n > 1 && v->type[1] == AKV_TOKTYPE_CONTROL)
         t->bos = 1;

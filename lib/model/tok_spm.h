@@ -15,12 +15,12 @@
 
 struct akv_tokspm {
     const struct akv_tokvocab *vocab;
-    const struct akv_gguf_kv *scores;      /* f32 a token */
-    bool prefix;                           /* a space goes before text */
-    uint32_t byte_id[256];                 /* the token of a byte (type byte, <0xXX>), or AKV_TOKVOCAB_NONE */
-    uint32_t run_id[AKV_TOKSPM_RUNS + 1];  /* the user-defined token of so many spaces, or NONE */
-    uint32_t shortest_run, longest_run;    /* of those there are; UINT32_MAX and 0 when there is none */
-    uint32_t inner[256][8];                /* bit b of [a]: some token has byte a before byte b, in space form */
+    const struct akv_gguf_kv *scores;     /* f32 a token */
+    bool prefix;                          /* a space goes before text */
+    uint32_t byte_id[256];                /* the token of a byte (type byte, <0xXX>), or AKV_TOKVOCAB_NONE */
+    uint32_t run_id[AKV_TOKSPM_RUNS + 1]; /* the user-defined token of so many spaces, or NONE */
+    uint32_t shortest_run, longest_run;   /* of those there are; UINT32_MAX and 0 when there is none */
+    uint32_t inner[256][8];               /* bit b of [a]: some token has byte a before byte b, in space form */
 };
 
 /* Reads scores and add_space_prefix. Errors and warnings as in akv_tok_open(). Owns nothing. */
@@ -34,9 +34,9 @@ static inline bool akv_tokspm_parts(const struct akv_tokspm *m, char a, char b)
 }
 
 /*
- * Merge a piece of marked, valid UTF-8: always the pair that makes the token of the highest score, of equal ones the leftmost, until
- * none is left. Only tokens of type normal are made. A character that is no token keeps AKV_TOKVOCAB_NONE as its id. sym has room
- * for a symbol a character; returns how many there are, SIZE_MAX when out of memory. Time O(n log n).
+ * Merge a piece of marked, valid UTF-8: always the pair that makes the token of the highest score, of equal ones the leftmost,
+ * until none is left. Only tokens of type normal are made. A character that is no token keeps AKV_TOKVOCAB_NONE as its id. sym has
+ * room for a symbol a character; returns how many there are, SIZE_MAX when out of memory. Time O(n log n).
  */
 size_t akv_tokspm_merge(const struct akv_tokspm *m, const char *s, uint32_t len, struct akv_toksym *sym,
                         struct akv_tokscratch *scratch);

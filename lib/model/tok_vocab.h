@@ -5,8 +5,6 @@
 #ifndef AKV_MODEL_TOK_VOCAB_H
 #define AKV_MODEL_TOK_VOCAB_H
 
-#include <string.h>
-
 #include "base/buf.h"
 #include "model/gguf.h"
 
@@ -40,39 +38,6 @@ struct akv_tokvocab {
 /* Read tokens and token_type. Errors and warnings as in akv_tok_open(). */
 int akv_tokvocab_open(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err);
 void akv_tokvocab_close(struct akv_tokvocab *v); /* safe on a zeroed or failed object */
-
-/* memcmp(a, b, n) == 0, without the call: most texts are short. */
-static inline bool akv_tok_same(const char *a, const char *b, size_t n)
-{
-    uint64_t x, y;
-    uint32_t u, w;
-    size_t i = 0;
-    for (; i + 8 < n; i += 8) {
-        memcpy(&x, a + i, 8);
-        memcpy(&y, b + i, 8);
-        if (x != y)
-            return false;
-    }
-    if (n >= 8) { /* the last eight again, in part */
-        memcpy(&x, a + n - 8, 8);
-        memcpy(&y, b + n - 8, 8);
-        return x == y;
-    }
-    if (n >= 4) {
-        memcpy(&u, a, 4);
-        memcpy(&w, b, 4);
-        if (u != w)
-            return false;
-        memcpy(&u, a + n - 4, 4);
-        memcpy(&w, b + n - 4, 4);
-        return u == w;
-    }
-    for (; i < n; i++) {
-        if (a[i] != b[i])
-            return false;
-    }
-    return true;
-}
 
 uint64_t akv_tok_hash(const void *s, size_t len); /* fast, not for hostile keys without a bound on the probes */
 

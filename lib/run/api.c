@@ -23,9 +23,9 @@ const char *akv_version(void)
     return AKV_VERSION;
 }
 
-int akv_model_open(struct akv_model **out, const char *path, unsigned flags, struct akv_err *err)
+int akv_model_open(struct akv_model **out, const char *path, unsigned flags, const char *pre, struct akv_err *err)
 {
-    return akv_model_load(out, path, flags, err);
+    return akv_model_load_pre(out, path, flags, pre, err);
 }
 
 void akv_model_close(struct akv_model *m)

@@ -34,6 +34,23 @@ int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum 
     return 0;
 }
 
+int akv_pages_write(struct akv_session *s, const struct akv_page_rec *rec, struct akv_stats *st, struct akv_err *err)
+{
+    struct akv_page_rec again = *rec;
+    if (rec->codec == AKV_CODEC_RAW) { /* a store may keep raw what a cold run would write as planes */
+        akv_buf_clear(&s->coded);
+        int rc = akv_body_decode(&s->geom, rec, s->body, &s->scratch, err);
+        if (rc == 0)
+            rc = akv_body_encode(&s->geom, s->body, (size_t)rec->raw_bytes, AKV_CODEC_PLANES, &again.codec, &s->coded, err);
+        if (rc < 0)
+            return rc;
+        again.coded = (const uint8_t *)s->coded.data;
+        again.coded_bytes = s->coded.len;
+    }
+    st->bytes_written += again.coded_bytes;
+    return akv_writer_page(s->writer, &again, err);
+}
+
 int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_stats *st,
                    struct akv_err *err)
 {
@@ -45,8 +62,7 @@ int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, enum a
     }
     if (s->without_input && origin == AKV_FROM_STREAM)
         return akv_writer_exclude(s->writer, &rec->key, err);
-    st->bytes_written += rec->coded_bytes;
-    return akv_writer_page(s->writer, rec, err);
+    return akv_pages_write(s, rec, st, err);
 }
 
 int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key,

@@ -47,8 +47,9 @@ static void tell_lint(const struct pinning *p, const char *json, size_t len)
     json_t *finding;
     if (!p->note || akv_json_parse(&rec, json, len, "request", &err) < 0)
         return;
-    json_array_foreach(json_object_get(rec, "lint"), i, finding) if (json_is_string(finding))
-        p->note(p->ctx, json_string_value(finding));
+    json_array_foreach (json_object_get(rec, "lint"), i, finding)
+        if (json_is_string(finding))
+            p->note(p->ctx, json_string_value(finding));
     json_decref(rec);
 }
 
@@ -59,7 +60,9 @@ static int publish_page(struct pinning *p, const struct akv_page_rec *rec, struc
     int rc = akv_page_check(&p->head.geom, rec, &p->body, &p->scratch, err);
     if (rc == 0)
         rc = akv_store_put(p->store, &p->head, rec, false, &written, err);
-    return rc == AKV_E_NO ? AKV_E_INPUT : rc; /* a parent that neither the stream nor the store has */
+    if (rc == AKV_E_NO && err) /* a parent that neither the stream nor the store has */
+        err->code = AKV_E_INPUT;
+    return rc == AKV_E_NO ? AKV_E_INPUT : rc;
 }
 
 /* All pages of the stream into the store, whose shared lock is held. */

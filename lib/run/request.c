@@ -129,9 +129,11 @@ int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, con
     if (rc == 0)
         rc = akv_buf_check(&b, "rendered text", err);
     if (rc == 0) {
-        const char *given = json_string_value(json_object_get(json, "id"));
-        given = given ? given : fallback;
-        *id = akv_strndup(given, strlen(given), err);
+        const json_t *given = json_object_get(json, "id");
+        if (json_is_integer(given)) /* as in token records */
+            snprintf(fallback, sizeof fallback, "%lld", (long long)json_integer_value(given));
+        const char *name = json_is_string(given) ? json_string_value(given) : fallback;
+        *id = akv_strndup(name, strlen(name), err);
         *len = b.len;
         *text = akv_buf_steal(&b);
         rc = *id && *text ? 1 : AKV_E_IO;

@@ -10,11 +10,10 @@ static int emit(struct akv_session *s, const struct akv_place *p, struct akv_sta
     } else {
         if (!akv_fetch(s, p, &rec, st))
             return 0;
-        int rc = akv_writer_page(s->writer, &rec, err);
+        int rc = akv_pages_write(s, &rec, st, err);
         if (rc < 0)
             return rc;
         st->source = "store";
-        st->bytes_written += rec.coded_bytes;
     }
     st->pages++;
     return 1;

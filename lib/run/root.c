@@ -27,13 +27,10 @@ int akv_root_head(struct akv_head *head, const struct akv_model *m, enum akv_kv_
 
     enum { N_FIXED = 7 };
     struct akv_root_field fields[N_FIXED + AKV_FACTS_MAX + 1] = {
-        {"format", "akv/1"},
-        {"kv", kv == AKV_KV_F16 ? "f16" : "f32"},
+        {"format", "akv/1"},           {"kv", kv == AKV_KV_F16 ? "f16" : "f32"},
         {"layout", "k-dims-v-tokens"}, /* K dimension-major, V token-major within the page */
-        {"numerics", AKV_NUMERICS},
-        {"page", page},
-        {"tokenizer", tokenizer},
-        {"weights", weights},
+        {"numerics", AKV_NUMERICS},    {"page", page},
+        {"tokenizer", tokenizer},      {"weights", weights},
     };
     size_t n = N_FIXED;
     for (size_t i = 0; i < facts.n; i++)

@@ -70,6 +70,8 @@ bool akv_session_cancelled(const struct akv_session *s);
 /* Take a checked page record into the arena, sealed, unowned. *out may be NULL. */
 int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out,
                     struct akv_err *err);
+/* Write a restored page to the output, in the codec that a cold run would choose. */
+int akv_pages_write(struct akv_session *s, const struct akv_page_rec *rec, struct akv_stats *st, struct akv_err *err);
 /*
  * Pass a restored page on to the output as it stands, or note that it is to be left out (one that came with the input, when those are).
  * No effect without an output.

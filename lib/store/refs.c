@@ -27,7 +27,7 @@ void akv_ref_release(struct akv_ref *r)
     *r = (struct akv_ref){0};
 }
 
-static int check_name(const char *name, struct akv_err *err)
+int akv_pin_name_check(const char *name, struct akv_err *err)
 {
     size_t len = strlen(name);
     const char *why = NULL;
@@ -81,7 +81,7 @@ static bool is_root_dir(const char *name)
 
 static bool is_pin(const char *name)
 {
-    return check_name(name, NULL) == 0;
+    return akv_pin_name_check(name, NULL) == 0;
 }
 
 /* The names in refs/ or refs/<sub> that keep accepts, sorted; none when there is no such directory. */
@@ -142,7 +142,7 @@ static int open_home(struct akv_store *s, const char *name, const struct akv_key
 {
     struct names homes = {0};
     *dir = -1;
-    int rc = check_name(name, err);
+    int rc = akv_pin_name_check(name, err);
     if (rc == 0)
         rc = list_homes(s, name, root, &homes, err);
     if (rc == 0 && homes.n > 1) {
@@ -324,7 +324,7 @@ int akv_store_ref_put(struct akv_store *s, struct akv_ref *ref, struct akv_err *
 {
     struct akv_link *links = NULL;
     size_t n;
-    int rc = check_name(ref->name, err);
+    int rc = akv_pin_name_check(ref->name, err);
     if (rc == 0)
         rc = akv_store_batch_begin(s, err); /* so that no page of the chain is collected before the ref stands */
     if (rc < 0)
@@ -361,7 +361,7 @@ int akv_store_ref_remove(struct akv_store *s, const char *name, const struct akv
 int akv_store_ref_rename(struct akv_store *s, const char *from, const char *to, const struct akv_key *root, struct akv_err *err)
 {
     int dir;
-    int rc = check_name(to, err);
+    int rc = akv_pin_name_check(to, err);
     if (rc == 0)
         rc = open_home(s, from, root, &dir, err);
     if (rc != 1)

@@ -1,12 +1,16 @@
 # Bad input, bad models, bad places to write to: one clear line, the right exit status, nothing half-written, no hang.
 . "$(dirname "$0")/../lib.sh"
 
+t_begin "what these tests run on is there" tiny jq || {
+    t_end
+    exit
+}
+
 # Inputs lie in in/, the tools run in work/, where only the file `kept` is: what else is there afterwards was left behind.
 mkdir in work in/directory
 echo old >work/kept
 system='You are a helpful assistant that answers in short sentences and calls a tool when the question needs one.'
 jq -nc --arg s "$system" '{messages: [{role: "system", content: $s}, {role: "user", content: "What is the weather?"}]}' >in/chat.json
-[ -n "$TINY" ] || exec echo "suite: 0 passed, 0 failed, 1 skipped"
 export AKV_MODEL=$TINY
 akv-tokenize -o in/chat.tok in/chat.json && akv-prefill -o in/chat.akv in/chat.tok && akv-pin -q -s in/store pinned <in/chat.akv || exit 1
 cd work || exit 1
@@ -181,11 +185,11 @@ for command in "akv-gen -n 2 --json" akv-split "akv-tokenize --decode --json"; d
     t_err 'record 4: .*late'
 done
 for command in akv-prefill "akv-restore -q -s ../in/store"; do
-    t_run 4 ${command} ../in/mixed.tok
+    t_sh 4 "$command ../in/mixed.tok"
     cp "$t_stdout" ../in/mixed.akv
     t_sh 0 "akv-gen -n 2 --json <../in/mixed.akv"
     t_is "$(wc -l <"$t_stdout")" 3 "requests answered after $command"
-    t_run 4 ${command} -o ../in/mixed2.akv ../in/mixed.tok
+    t_sh 4 "$command -o ../in/mixed2.akv ../in/mixed.tok"
     t_same ../in/mixed.akv ../in/mixed2.akv
 done
 {
@@ -455,10 +459,8 @@ if t_begin "D4 the reply is printed when the disk is full" $can_mount; then
     t_is "$(wc -l <"$t_stderr")" 2 "lines on stderr"
 fi
 
-t_begin "statistics that cannot be written lose no reply"
+t_begin "statistics that cannot be written are said before any work"
 t_run 5 akv-gen -n 8 --stats=../in/nowhere/stats ../in/chat.tok ../in/chat.tok
-cat ../in/reply ../in/reply | t_out_is
-t_err '^akv-gen: ../in/nowhere/stats: cannot write'
-t_is "$(wc -l <"$t_stderr")" 1 "lines on stderr"
+t_err_line '^akv-gen: ../in/nowhere/stats: cannot write'
 left_nothing
 t_end

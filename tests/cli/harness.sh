@@ -32,7 +32,7 @@ t_begin "three"
 t_run 3 sh -c 'echo out; echo err >&2; exit 3'
 t_out '^out$'
 t_err '^err$'
-echo out | t_out_is
+t_out_is <(echo out)
 t_end
 S
 unit test_good <<'S'

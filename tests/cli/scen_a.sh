@@ -1,7 +1,10 @@
 # Identity of answers: whatever was stored, restored or run before, an answer is that of a cold run.
 # A7 (restored at every cut) is exact.sh's.
 . "$(dirname "$0")/../lib.sh"
-[ -n "$TINY" ] || exec echo "suite: 0 passed, 0 failed, 1 skipped"
+t_begin "what these tests run on is there" tiny jq || {
+    t_end
+    exit
+}
 
 export AKV_MODEL=$TINY
 prompt='Please write a short note to the others and tell them where to find us. When the user asks for the time of a meeting, look into
@@ -128,10 +131,10 @@ for n in 65 100 127 128 129 $((system - 1)) "$system"; do # cut anywhere, as by 
     as_cold store4 cut.tok
     want=$((n / 64 * 64))
     for at in "$tools_end" "$system"; do # the tails that are kept
-        [ "$n" -lt "$at" ] || [ "$at" -le $want ] || want=$at
+        [ "$n" -lt "$at" ] || [ "$at" -le "$want" ] || want=$at
     done
-    [ $want -ne "$n" ] || want=$((n - 1))
-    t_is "$(stat cached_tokens)" $want "cached_tokens at $n"
+    [ "$want" -ne "$n" ] || want=$((n - 1))
+    t_is "$(stat cached_tokens)" "$want" "cached_tokens at $n"
 done
 
 t_begin "A5 the stored chain covers the whole prompt: the last token is computed again, and sampled as cold"
@@ -250,12 +253,12 @@ for how in "-m small.gguf" "-c 128"; do
     t_sh 0 "akv-restore $how -s store13 full.tok | akv-gen $how --json --stats=stats | $answer >warm.json"
     t_is "$(stat cached_tokens)" 127 "cached_tokens"
     t_is "$(jq -c '[(.[1] | length), .[2]]' warm.json)" '[0,"context"]' "the number of tokens and the reason"
-    t_run 0 akv-prefill $how -o full.akv full.tok
+    t_sh 0 "akv-prefill $how -o full.akv full.tok"
     t_sh 0 "akv-prefill $how -s store13 full.tok >warm.akv"
     t_same full.akv warm.akv
     first 129 long.tok '[]' >over.tok
     for tool in akv-gen akv-prefill "akv-gen -s store13"; do
-        t_run 3 $tool $how over.tok
+        t_sh 3 "$tool $how over.tok"
         t_err_line 'request first-129: 129 tokens: the context holds 128$'
     done
 done
@@ -294,10 +297,10 @@ stop_strings() {
     local k a b n=0
     for k in {1..38}; do
         a=$(sed -n "${k}p" pieces) b=$(sed -n "$((k + 1))p" pieces)
-        [ ${#a} -ge 2 ] && [ ${#b} -ge 2 ] || continue
+        if [ ${#a} -lt 2 ] || [ ${#b} -lt 2 ]; then continue; fi
         # each must not come earlier in the text
         head -n "$k" pieces | tr -d '\n' >before
-        ! grep -qF -e "${a: -1}${b:0:1}" before && ! grep -qF -e "$b" before && ! grep -qF -e "${a}${b:0:1}" before || continue
+        if grep -qF -e "${a: -1}${b:0:1}" -e "$b" before; then continue; fi
         rm -rf store16
         stops_at "$1" "${a: -1}$b" $((k + 1))
         stops_at "$1" "${a: -1}${b:0:1}" $((k + 1))
@@ -362,7 +365,7 @@ if t_begin "A17 characters split over tokens: exact bytes at every cut, whole ch
         LC_ALL=C grep -aq $'\xef\xbf\xbd' streamed reply.json && t_fail "U+FFFD in the text of $n tokens"
     done
     t_sh 0 "akv-gen -n 0 --echo emoji.tok"
-    printf '🎉🚀🎉🚀🎉🚀🎉🚀 語日語日語日語日 🎉🚀🎉🚀\n' | t_out_is
+    t_out_is <(printf '🎉🚀🎉🚀🎉🚀🎉🚀 語日語日語日語日 🎉🚀🎉🚀\n')
     export AKV_MODEL=$TINY
 fi
 t_end

@@ -1,6 +1,9 @@
 # Streams in pipes and files: joined, cut, slow, and under strange names.
 . "$(dirname "$0")/../lib.sh"
-[ -n "$TINY" ] || exec echo "suite: 0 passed, 0 failed, 1 skipped"
+t_begin "what these tests run on is there" tiny jq || {
+    t_end
+    exit
+}
 
 export AKV_MODEL=$TINY
 text='Please write a short note to the others and tell them where to find us. When the user asks for the time of a meeting, look into
@@ -15,18 +18,18 @@ answer='jq -c "[.id, .text, .tokens]"'
 bash -c "akv-gen -n 8 --json a.tok | $answer >a.json; akv-gen -n 8 --json b.tok | $answer >b.json"
 pages='akv-inspect --json | jq -r "select(.type == \"P\").key"'
 
-# joined STATUS ANSWERS STREAM...: what the streams one after the other are to akv-gen, and that akv-prefill passes them on as good.
+# joined ANSWERS STREAM...: the streams one after the other have these answers.
 joined() {
-    local status=$1 answers=$2
-    shift 2
-    t_sh "$status" "cat $* | akv-gen -n 8 --json >replies"
+    local answers=$1
+    shift
+    t_sh 0 "cat $* | akv-gen -n 8 --json >replies"
     t_sh 0 "$answer replies >joined.json"
-    cat "$answers" | cmp -s - joined.json || t_fail "the answers are not those of cold runs"
+    t_same "$answers" joined.json
 }
 
 t_begin "D10 two whole chains"
 cat a.json b.json >both.json
-joined 0 both.json a.akv b.akv
+joined both.json a.akv b.akv
 t_sh 0 "cat a.akv b.akv | akv-prefill | akv-gen -n 8 --json | $answer"
 t_out_is both.json
 t_sh 0 "cat a.akv b.akv | akv-pin -s store --all pair"
@@ -39,7 +42,7 @@ t_is "$(jq -r .hit stats | sort -u)" full "hits"
 
 t_begin "D10 the same file twice: its pages are known and skipped, both requests are answered"
 cat a.json a.json >twice.json
-joined 0 twice.json a.akv a.akv
+joined twice.json a.akv a.akv
 t_sh 0 "cat a.akv | $pages >once; cat a.akv a.akv | akv-prefill | $pages"
 t_out_is once
 t_sh 0 "cat a.akv a.akv | akv-pin -s store3 once"
@@ -47,7 +50,7 @@ t_sh 0 "akv-pin -s store3 --export once | $pages"
 t_out_is once
 
 t_begin "D10 a chain and its continuation; the continuation first"
-joined 0 a.json anchor.akv delta.akv
+joined a.json anchor.akv delta.akv
 for tool in akv-gen akv-prefill; do
     for order in "delta.akv anchor.akv" delta.akv; do
         t_sh 3 "cat $order | $tool"
@@ -101,7 +104,7 @@ t_out_is a.akv
 t_sh 0 "jq -n --rawfile t /dev/stdin '{prompt: \$t}' <<<'pears' | dd bs=1 status=none | akv-tokenize"
 t_begin "D11 a request is answered when it is there, not at the end of its pipe"
 mkfifo pipe
-akv-gen -n 8 --json <pipe >early.json &
+akv-gen -n 8 --json <pipe >early.json 2>early.err &
 gen=$!
 exec 9>pipe
 cat a.akv >&9
@@ -115,6 +118,7 @@ cat b.tok >&9 # records do not follow a stream
 exec 9>&-
 wait $gen
 t_is $? 3 "the exit status"
+t_grep early.err stderr '^akv-gen: standard input: record [0-9]+ .*no record begins here'
 t_begin "D11 a FIFO to write to, a reader that goes away, a reader that waits"
 cat pipe >through.akv &
 t_run 0 timeout 20 akv-prefill -o pipe a.tok
@@ -146,7 +150,7 @@ for name in 'a name with spaces' $'a\nnew line' '-dash' '--' '%s%n' 'ü€𝄞' 
     t_run 0 akv-prefill --delta="$name" -o ../out.akv ../a.tok
     t_run 0 akv-inspect --verify -- "$name"
     t_is "$(wc -l <"$t_stdout")" 1 "lines on stdout"
-    t_is "$(ls -A | wc -l)" "$(printf '%s' "$name" | wc -l | awk '{print $1 + 1}')" "lines that name what is there"
+    t_is "$(find . -mindepth 1 -printf . | wc -c)" 1 "the number of files"
     rm -- ./"$name"
     cp "$TINY" ./"$name"
     t_sh 0 "akv-gen -m '$name' -n 8 --json ../a.tok | $answer"

@@ -1,7 +1,7 @@
 /*
  * mkmodel: writes a small random model as GGUF, complete with tokenizer and chat template: the model that the tests run on. Any
- * architecture that runs can be asked for. The same options give the same bytes on every machine. The weights mean nothing; the text
- * that comes out is noise that does not repeat itself at once.
+ * architecture that runs can be asked for. The same options give the same bytes on every machine. The weights mean nothing; the
+ * text that comes out is noise that does not repeat itself at once.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -209,7 +209,7 @@ static void put_layer(struct tensors *t, const struct options *o, unsigned i)
 {
     const struct shape *s = &o->shape;
     const size_t w = o->width, dim = head_dim(o), q = dim * o->heads, kv = dim * o->kv_heads;
-    /* a tied model must drown its input, or it would say it again and again */
+    /* a tied model must drown its input, or it would say it again and again; a gemma has it scaled up */
     const float out = o->tied ? 6 : 2;
     const struct {
         const char *name;
@@ -227,12 +227,12 @@ static void put_layer(struct tensors *t, const struct options *o, unsigned i)
         {"attn_q_norm.weight", 0, dim, 2, !s->qk_norm},
         {"attn_k_norm.weight", 0, dim, 2, !s->qk_norm},
         {"attn_output.weight", w, q, out, false},
-        {"post_attention_norm.weight", 0, w, out, !s->post_norms},
+        {"post_attention_norm.weight", 0, w, 8 * out, !s->post_norms},
         {"ffn_norm.weight", 0, w, 1, false},
         {"ffn_gate.weight", o->ff, w, 2, false},
         {"ffn_up.weight", o->ff, w, 1, false},
         {"ffn_down.weight", w, o->ff, out / 2, false},
-        {"post_ffw_norm.weight", 0, w, out, !s->post_norms},
+        {"post_ffw_norm.weight", 0, w, 8 * out, !s->post_norms},
     };
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
         char name[64];

@@ -85,8 +85,8 @@ static uint32_t bits_of(float x)
 }
 
 /*
- * Blocks of the other types are drawn, not quantised: random bits, with scales such that the values spread like x does. `unit` is the
- * spread of a block of random bits whose scale is 1 (a minimum, where there is one, is `min` times the scale and centres them).
+ * Blocks of the other types are drawn, not quantised: random bits, with scales such that the values spread like x does. `unit` is
+ * the spread of a block of random bits whose scale is 1 (a minimum, where there is one, is `min` times the scale and centres them).
  */
 static const struct drawn {
     float unit, min;

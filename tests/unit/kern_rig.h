@@ -76,6 +76,20 @@ static inline void rig_same(const float *a, const float *b, size_t n, const char
     }
 }
 
+static inline void rig_near(double got, double want, double tolerance, const char *what)
+{
+    double error = got - want;
+    if (!(error <= tolerance && -error <= tolerance))
+        fail_msg("%s: %.9g, expected %.9g", what, got, want);
+}
+
+static inline uint64_t rig_hash(uint64_t h, const void *p, size_t n) /* FNV-1a */
+{
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ ((const uint8_t *)p)[i]) * 0x100000001b3u;
+    return h;
+}
+
 static inline const enum akv_dtype *rig_dtypes(size_t *n)
 {
     static const enum akv_dtype dtypes[] = {AKV_F32,  AKV_F16,  AKV_BF16, AKV_Q4_0, AKV_Q4_1, AKV_Q5_0,   AKV_Q5_1,   AKV_Q8_0,
@@ -88,10 +102,10 @@ static inline const enum akv_dtype *rig_dtypes(size_t *n)
 static inline const int *rig_scales(enum akv_dtype t)
 {
     static const int scales[AKV_DTYPES][2] = {
-        [AKV_F32] = {-1, -1},  [AKV_F16] = {0, -1},   [AKV_BF16] = {0, -1},   [AKV_Q4_0] = {0, -1},    [AKV_Q4_1] = {0, 2},
-        [AKV_Q5_0] = {0, -1},  [AKV_Q5_1] = {0, 2},   [AKV_Q8_0] = {0, -1},   [AKV_Q2_K] = {80, 82},   [AKV_Q3_K] = {108, -1},
-        [AKV_Q4_K] = {0, 2},   [AKV_Q5_K] = {0, 2},   [AKV_Q6_K] = {208, -1}, [AKV_IQ4_NL] = {0, -1},  [AKV_IQ4_XS] = {0, -1},
-        [AKV_MXFP4] = {-1, -1}};
+        [AKV_F32] = {-1, -1},   [AKV_F16] = {0, -1},    [AKV_BF16] = {0, -1},   [AKV_Q4_0] = {0, -1},
+        [AKV_Q4_1] = {0, 2},    [AKV_Q5_0] = {0, -1},   [AKV_Q5_1] = {0, 2},    [AKV_Q8_0] = {0, -1},
+        [AKV_Q2_K] = {80, 82},  [AKV_Q3_K] = {108, -1}, [AKV_Q4_K] = {0, 2},    [AKV_Q5_K] = {0, 2},
+        [AKV_Q6_K] = {208, -1}, [AKV_IQ4_NL] = {0, -1}, [AKV_IQ4_XS] = {0, -1}, [AKV_MXFP4] = {-1, -1}};
     return scales[t];
 }
 
@@ -119,6 +133,22 @@ static inline uint8_t *rig_blocks(enum akv_dtype t, size_t n, uint64_t *seed)
 static inline uint8_t *rig_matrix(enum akv_dtype t, size_t n_out, size_t k, uint64_t *seed)
 {
     return rig_blocks(t, n_out * k / akv_dtypes[t].block, seed);
+}
+
+/* Other scales for n blocks: zeros, subnormals, the smallest normal, 1, 65504, in both signs; with `wild`, infinite and NaN. */
+static inline void rig_hostile(enum akv_dtype t, uint8_t *blocks, size_t n, bool wild, uint64_t *seed)
+{
+    static const uint16_t halves[] = {0, 1, 0x3ff, 0x400, 0x3c00, 0x7bff, 0x7c00, 0x7e01};
+    static const uint8_t exponents[] = {0, 1, 2, 3, 100, 127, 128, 200, 254, 255};
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *b = blocks + i * akv_dtypes[t].block_bytes;
+        for (const int *s = rig_scales(t), *end = s + 2; s < end && *s >= 0; s++) {
+            const uint16_t half = (uint16_t)(halves[rig_below(seed, wild ? 8 : 6)] | rig_below(seed, 2) << 15);
+            memcpy(b + *s, &half, sizeof half);
+        }
+        if (t == AKV_MXFP4)
+            b[0] = exponents[rig_below(seed, wild ? 10 : 9)];
+    }
 }
 
 /* k, or as many whole blocks as fit if that is not 0, else one. */

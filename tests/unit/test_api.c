@@ -42,12 +42,12 @@ static void refuses_model(const char *path, int code)
 {
     struct akv_model *m = NULL;
     struct akv_err err = {0};
-    assert_int_equal(akv_model_open(&m, path, 0, &err), code);
+    assert_int_equal(akv_model_open(&m, path, 0, NULL, &err), code);
     assert_null(m);
     assert_int_equal(err.code, code);
     if (strncmp(err.msg, path, strlen(path)) != 0 || strchr(err.msg, '\n'))
         fail_msg("%s: said \"%s\"", path, err.msg);
-    assert_int_equal(akv_model_open(&m, path, 0, NULL), code);
+    assert_int_equal(akv_model_open(&m, path, 0, NULL, NULL), code);
 }
 
 /* Things that are no model are refused in one line that begins with their path, with or without an err to fill. */

@@ -101,7 +101,7 @@ static void refuses(void **state)
         {"{" MSG ",\"response_format\":{\"type\":\"json_object\"}}", "-3 response_format: not supported with this value"},
         {"{" MSG ",\"colour\":\"red\"}", "-3 colour: unknown field"},
         {"{" MSG ",\"id\":[]}", "-3 id: must be a string without NUL or a whole number"},
-        {"{" MSG ",\"temperature\":\"hot\"}", "-3 temperature: must be a number from 0 to 1000000"},
+        {"{" MSG ",\"temperature\":\"hot\"}", "-3 temperature: must be a number from 0 to 1000"},
         {"{" MSG ",\"max_completion_tokens\":-1}", "-3 max_tokens: must be a whole number from 0 to 4294967295"},
         {"{" MSG ",\"stop\":[\"\"]}", "-3 stop: must be a string or an array of strings, none of them empty"},
     };

@@ -1,19 +1,12 @@
 /*
  * The scalar kernel table, the specification, against checks that share nothing with it: exact rational arithmetic, double
- * precision, blocks decoded by others, and known answers that pin the numerics id.
+ * precision, and known answers that pin the numerics id. Matrix products: test_kernels_mul.
  */
 #include "kern_rig.h"
 
 #include <math.h>
 
 static const struct akv_ops *const ops = &akv_ops_scalar;
-
-static void near(double got, double want, double tolerance, const char *what)
-{
-    double error = got - want;
-    if (!(error <= tolerance && -error <= tolerance))
-        fail_msg("%s: %.9g, expected %.9g", what, got, want);
-}
 
 /* fma rounds once: cases that a double-precision sum rounds wrongly, results from exact rational arithmetic. */
 static void fma_exact(void **state)
@@ -84,45 +77,6 @@ static void half_narrows(void **state)
     }
 }
 
-static uint8_t *read_all(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    uint8_t *p = rig_alloc(1 << 20);
-    *n = fread(p, 1, 1 << 20, f);
-    fclose(f);
-    return p;
-}
-
-/* dequant gives, bit for bit, the values that other implementations decode. */
-static void dequant_golden(void **state)
-{
-    (void)state;
-    size_t n_types;
-    const enum akv_dtype *t = rig_dtypes(&n_types);
-    for (size_t i = 0; i < n_types; i++) {
-        char name[64];
-        if (t[i] == AKV_F32) /* has no blocks */
-            continue;
-        snprintf(name, sizeof name, "golden/quants/%s.bin", akv_dtypes[t[i]].name);
-        const char *bin = shared_file(name);
-        snprintf(name, sizeof name, "golden/quants/%s.f32", akv_dtypes[t[i]].name);
-        const char *f32 = shared_file(name);
-        if (!bin || !f32)
-            skip();
-        size_t n_bytes, want_bytes;
-        uint8_t *blocks = read_all(bin, &n_bytes), *want = read_all(f32, &want_bytes);
-        const size_t k = n_bytes / akv_dtypes[t[i]].block_bytes * akv_dtypes[t[i]].block;
-        assert_int_equal(want_bytes, k * sizeof(float));
-        float *y = rig_alloc(want_bytes);
-        ops->dequant(t[i], y, blocks, k);
-        assert_memory_equal(y, want, want_bytes);
-        free(y);
-        free(blocks);
-        free(want);
-    }
-}
-
 /* quantise: the largest magnitude becomes 127, every value is within half a step, sums are exact. */
 static void quantise_properties(void **state)
 {
@@ -139,7 +93,7 @@ static void quantise_properties(void **state)
         for (size_t b = 0; b < 2; b++) {
             int largest = 0;
             for (size_t i = 32 * b; i < 32 * b + 32; i++) {
-                near(q[i], (double)x[i] / (double)d[b], 0.5 + 1e-5, "q");
+                rig_near(q[i], (double)x[i] / (double)d[b], 0.5 + 1e-5, "q");
                 largest = abs(q[i]) > largest ? abs(q[i]) : largest;
                 want[i / 16] += q[i];
             }
@@ -187,39 +141,6 @@ static void quantise_ties(void **state)
         assert_true(d == (float)step);
         for (int i = 1; i < 32; i++)
             assert_int_equal(q[i], 4 * i - 64); /* the even one beside 4i - 63.5 */
-    }
-}
-
-/* mul: every dtype is the sum, in double, of decoded weight times activation (as quantised, where it is). */
-static void mul_reference(void **state)
-{
-    (void)state;
-    uint64_t seed = 2;
-    size_t n_types;
-    const enum akv_dtype *t = rig_dtypes(&n_types);
-    for (size_t i = 0; i < n_types; i++) {
-        const size_t k = rig_k(t[i], akv_dtypes[t[i]].block > 32 ? 512 : 160), n_out = 5, n_rows = 3, row_bytes = k / akv_dtypes[t[i]].block * akv_dtypes[t[i]].block_bytes;
-        uint8_t *w = rig_matrix(t[i], n_out, k, &seed);
-        struct akv_act act;
-        rig_act(&act, n_rows, k, RIG_PLAIN, &seed);
-        float *y = rig_mul(ops, t[i], w, &act, 0, n_out, n_out);
-        for (size_t r = 0; r < n_rows; r++) {
-            for (size_t o = 0; o < n_out; o++) {
-                float row[512];
-                double sum = 0, size = 0;
-                ops->dequant(t[i], row, w + o * row_bytes, k);
-                for (size_t j = 0; j < k; j++) {
-                    double a = akv_dtypes[t[i]].quantised ? (double)act.q[r * k + j] * (double)act.d[(r * k + j) / 32]
-                                                          : (double)act.x[r * k + j];
-                    sum += (double)row[j] * a;
-                    size += fabs((double)row[j] * a);
-                }
-                near(y[r * n_out + o], sum, 1e-6 * size, akv_dtypes[t[i]].name);
-            }
-        }
-        free(y);
-        free(w);
-        rig_act_free(&act);
     }
 }
 
@@ -274,11 +195,11 @@ static void vectors_reference(void **state)
     ops->rmsnorm(z, z, w, 100, 1e-5f);
     rig_same(y, z, 100, "rmsnorm in place");
     for (size_t i = 0; i < 100; i++)
-        near(y[i], (double)x[i] / sqrt(sum / 100 + 1e-5) * (double)w[i], 2e-6, "rmsnorm");
+        rig_near(y[i], (double)x[i] / sqrt(sum / 100 + 1e-5) * (double)w[i], 2e-6, "rmsnorm");
     memcpy(y, x, sizeof x);
     ops->silu_mul(y, w, 100);
     for (size_t i = 0; i < 100; i++)
-        near(y[i], (double)x[i] / (1 + exp_reference(-(double)x[i])) * (double)w[i], 4e-6, "silu_mul");
+        rig_near(y[i], (double)x[i] / (1 + exp_reference(-(double)x[i])) * (double)w[i], 4e-6, "silu_mul");
     memcpy(y, x, sizeof x);
     ops->add(y, w, 100);
     for (size_t i = 0; i < 100; i++)
@@ -301,8 +222,8 @@ static void rope_reference(void **state)
         for (size_t i = 0; i < 10; i++) {
             const size_t a = style == AKV_ROPE_STYLE_PAIRS ? 2 * i : i, b = style == AKV_ROPE_STYLE_PAIRS ? 2 * i + 1 : i + 10;
             const double c = cos((double)i + 0.3), s = sin((double)i + 0.3);
-            near(y[a], (double)x[a] * c - (double)x[b] * s, 1e-6, "rope");
-            near(y[b], (double)x[a] * s + (double)x[b] * c, 1e-6, "rope");
+            rig_near(y[a], (double)x[a] * c - (double)x[b] * s, 1e-6, "rope");
+            rig_near(y[b], (double)x[a] * s + (double)x[b] * c, 1e-6, "rope");
         }
         assert_memory_equal(y + 20, x + 20, 12 * sizeof *x);
     }
@@ -383,7 +304,7 @@ static void attn_reference(void **state)
                     want[d] += e * (double)c.v[pos * 12 + d];
             }
             for (size_t d = 0; d < 12; d++) /* the half's own rounding is all the difference of f16 */
-                near(o[d], want[d] / total, dtype == 0 ? 1e-2 : 1e-5, "attention");
+                rig_near(o[d], want[d] / total, dtype == 0 ? 1e-2 : 1e-5, "attention");
         }
         rig_kv_close(&c);
     }
@@ -410,27 +331,6 @@ static void attn_alone(void **state)
     rig_kv_close(&c);
 }
 
-static uint64_t hash_bytes(uint64_t h, const void *p, size_t n) /* FNV-1a */
-{
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ ((const uint8_t *)p)[i]) * 0x100000001b3u;
-    return h;
-}
-
-static uint64_t hash_mul(enum akv_dtype t, uint64_t h)
-{
-    uint64_t seed = 7;
-    struct akv_act act;
-    uint8_t *w = rig_matrix(t, 7, rig_k(t, 192), &seed);
-    rig_act(&act, 3, rig_k(t, 192), RIG_PLAIN, &seed);
-    float *y = rig_mul(ops, t, w, &act, 0, 7, 7);
-    h = hash_bytes(h, y, 21 * sizeof *y);
-    free(y);
-    free(w);
-    rig_act_free(&act);
-    return h;
-}
-
 static uint64_t hash_vectors(uint64_t h)
 {
     uint64_t seed = 8;
@@ -439,16 +339,16 @@ static uint64_t hash_vectors(uint64_t h)
     for (size_t n = 101; n <= 200; n++) { /* many, for a sum's last bit is seldom seen in the result */
         rig_fill(x, n, RIG_PLAIN, &seed);
         ops->rmsnorm(y, x, w, n, 1e-5f);
-        h = hash_bytes(h, y, n * sizeof *y);
+        h = rig_hash(h, y, n * sizeof *y);
         ops->silu_mul(x, w, n);
-        h = hash_bytes(h, x, n * sizeof *x);
+        h = rig_hash(h, x, n * sizeof *x);
         ops->rope(x, w, n / 2 * 2, (int)(n % 2));
-        h = hash_bytes(h, x, n * sizeof *x);
+        h = rig_hash(h, x, n * sizeof *x);
     }
     for (int i = -70000; i < 70000; i++) {
         const float in = (float)i / 1024;
         ops->exp(y, &in, 1);
-        h = hash_bytes(h, y, sizeof *y);
+        h = rig_hash(h, y, sizeof *y);
     }
     return h;
 }
@@ -459,12 +359,12 @@ static uint64_t hash_attn(int dtype, uint64_t h)
     struct rig_kv c;
     float q[16], o[16];
     rig_kv_open(&c, ops, dtype, 600, 16, 16, RIG_PLAIN, &seed);
-    h = hash_bytes(h, c.pages[1], c.v_offset * 2);
+    h = rig_hash(h, c.pages[1], c.v_offset * 2);
     for (uint32_t i = 0; i < 30; i++) {
         struct akv_attn_query query = {.q = q, .o = o, .from = 7 * i, .to = 600 - 13 * i};
         rig_fill(q, 16, RIG_PLAIN, &seed);
         rig_attend(ops, &c, 0.044f, &query, 1);
-        h = hash_bytes(h, o, sizeof o);
+        h = rig_hash(h, o, sizeof o);
     }
     rig_kv_close(&c);
     return h;
@@ -476,11 +376,6 @@ static void known_answers(void **state)
     (void)state;
     const uint64_t start = 0xcbf29ce484222325u;
     assert_string_equal(AKV_NUMERICS, "1");
-    assert_int_equal(hash_mul(AKV_F32, start), 0xe3c1a4b09a615c60u);
-    assert_int_equal(hash_mul(AKV_F16, start), 0x4afaed8b5a824052u);
-    assert_int_equal(hash_mul(AKV_Q4_0, start), 0x6234b089bc756217u);
-    assert_int_equal(hash_mul(AKV_Q4_1, start), 0x4480fc562fa22c0du);
-    assert_int_equal(hash_mul(AKV_Q8_0, start), 0x8a5d916b874e431du);
     assert_int_equal(hash_vectors(start), 0x7e94f8f30d39aca5u);
     assert_int_equal(hash_attn(0, start), 0xe08a16356970654cu);
     assert_int_equal(hash_attn(1, start), 0x5a9fd123b43c1ed2u);
@@ -505,23 +400,11 @@ static void pick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fma_exact),
-        cmocka_unit_test(half_widens),
-        cmocka_unit_test(half_narrows),
-        cmocka_unit_test(dequant_golden),
-        cmocka_unit_test(quantise_properties),
-        cmocka_unit_test(quantise_bounds),
-        cmocka_unit_test(quantise_ties),
-        cmocka_unit_test(mul_reference),
-        cmocka_unit_test(exp_accuracy),
-        cmocka_unit_test(vectors_reference),
-        cmocka_unit_test(rope_reference),
-        cmocka_unit_test(rmsnorm_lanes),
-        cmocka_unit_test(kv_put_layout),
-        cmocka_unit_test(attn_reference),
-        cmocka_unit_test(attn_alone),
-        cmocka_unit_test(known_answers),
-        cmocka_unit_test(pick),
+        cmocka_unit_test(fma_exact),           cmocka_unit_test(half_widens),       cmocka_unit_test(half_narrows),
+        cmocka_unit_test(quantise_properties), cmocka_unit_test(quantise_bounds),   cmocka_unit_test(quantise_ties),
+        cmocka_unit_test(exp_accuracy),        cmocka_unit_test(vectors_reference), cmocka_unit_test(rope_reference),
+        cmocka_unit_test(rmsnorm_lanes),       cmocka_unit_test(kv_put_layout),     cmocka_unit_test(attn_reference),
+        cmocka_unit_test(attn_alone),          cmocka_unit_test(known_answers),     cmocka_unit_test(pick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

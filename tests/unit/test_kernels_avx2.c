@@ -1,5 +1,6 @@
 /*
- * The AVX2 table against the scalar one, bit for bit, on random and hostile input (numerics R6).
+ * The AVX2 table against the scalar one, bit for bit, on random and hostile input (numerics R6). Matrix products:
+ * test_kernels_mul_avx2.
  */
 #include "kern_rig.h"
 
@@ -76,131 +77,6 @@ static void quantise_ties(void **state)
         assert_memory_equal(q[0], q[1], 32);
         assert_memory_equal(&d[0], &d[1], 4);
         assert_memory_equal(sum[0], sum[1], 8);
-    }
-}
-
-static void same_mul(enum akv_dtype t, size_t n_out, size_t n_rows, size_t k, size_t from, size_t to, enum rig_kind kind,
-                     uint64_t *seed)
-{
-    const size_t stride = n_out + 3;
-    uint8_t *w = rig_matrix(t, n_out, k, seed);
-    struct akv_act act;
-    rig_act(&act, n_rows, k, kind, seed);
-    float *a = rig_mul(spec, t, w, &act, from, to, stride), *b = rig_mul(fast, t, w, &act, from, to, stride);
-    char what[120];
-    snprintf(what, sizeof what, "%s, %zu x %zu, outputs %zu..%zu, %zu rows, kind %d", akv_dtypes[t].name, n_out, k, from, to,
-             n_rows, kind);
-    rig_same(a, b, n_rows * stride, what); /* columns that were not asked for must be untouched */
-    free(a);
-    free(b);
-    free(w);
-    rig_act_free(&act);
-}
-
-/* mul: every dtype at every count of activation rows around the groups and tiles, every count of outputs around the panel. */
-static void mul_equal_shapes(void **state)
-{
-    (void)state;
-    NEED_AVX2();
-    const size_t rows[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 63, 64, 65, 70}, outs[] = {0, 1, 7, 8, 9, 17};
-    uint64_t seed = 2;
-    size_t n;
-    const enum akv_dtype *t = rig_dtypes(&n);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-            for (size_t o = 0; o < sizeof outs / sizeof *outs; o++)
-                same_mul(t[i], outs[o] + 2, rows[r], rig_k(t[i], 64), 1, outs[o] + 1, RIG_PLAIN, &seed);
-        }
-    }
-}
-
-/* mul: every dtype at lengths with and without tails, none included, and every kind of float. */
-static void mul_equal_values(void **state)
-{
-    (void)state;
-    NEED_AVX2();
-    uint64_t seed = 3;
-    size_t n;
-    const enum akv_dtype *t = rig_dtypes(&n);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t l = 0; l < N_LENGTHS; l++) {
-            size_t k = rig_k(t[i], lengths[l]);
-            for (int kind = 0; kind < RIG_KINDS; kind++) {
-                same_mul(t[i], 11, 1, k, 0, 11, (enum rig_kind)kind, &seed);
-                same_mul(t[i], 11, 6, k, 0, 11, (enum rig_kind)kind, &seed);
-            }
-        }
-    }
-}
-
-/* mul: the largest integer products, all of one sign, saturate nowhere. */
-static void mul_extreme_codes(void **state)
-{
-    (void)state;
-    NEED_AVX2();
-    const uint8_t codes[] = {0x00, 0x7f, 0x80, 0x81, 0xff};
-    const enum akv_dtype types[] = {AKV_Q4_0, AKV_Q4_1, AKV_Q8_0};
-    uint64_t seed = 4;
-    for (size_t i = 0; i < 3; i++) {
-        for (size_t c = 0; c < sizeof codes * 2; c++) {
-            const enum akv_dtype t = types[i];
-            struct akv_act act;
-            uint8_t *w = rig_matrix(t, 9, 64, &seed);
-            const size_t bytes = akv_dtypes[t].block_bytes, head = t == AKV_Q4_1 ? 4 : 2;
-            for (size_t b = 0; b < 18; b++)
-                memset(w + b * bytes + head, codes[c / 2], bytes - head);
-            rig_act(&act, 5, 64, RIG_PLAIN, &seed);
-            memset((void *)(uintptr_t)act.q, c % 2 ? -127 : 127, 5 * 64);
-            float *a = rig_mul(spec, t, w, &act, 0, 9, 9), *b = rig_mul(fast, t, w, &act, 0, 9, 9);
-            rig_same(a, b, 45, akv_dtypes[t].name);
-            free(a);
-            free(b);
-            free(w);
-            rig_act_free(&act);
-        }
-    }
-}
-
-/* mul: one row in a call gives the bits that it gives among others, in both tables. */
-static void mul_batch_free(void **state)
-{
-    (void)state;
-    NEED_AVX2();
-    uint64_t seed = 5;
-    size_t n;
-    const enum akv_dtype *t = rig_dtypes(&n);
-    for (size_t i = 0; i < n; i++) {
-        struct akv_act act;
-        uint8_t *w = rig_matrix(t[i], 24, 96, &seed);
-        rig_act(&act, 13, 96, RIG_PLAIN, &seed);
-        float *all = rig_mul(fast, t[i], w, &act, 0, 24, 24);
-        for (size_t r = 0; r < 13; r++) {
-            struct akv_act one = {1, 96, act.x + r * 96, act.q + r * 96, act.d + r * 3, act.sum + r * 6};
-            float *y = rig_mul(r % 2 ? fast : spec, t[i], w, &one, 0, 24, 24);
-            rig_same(y, all + r * 24, 24, akv_dtypes[t[i]].name);
-            free(y);
-        }
-        free(all);
-        free(w);
-        rig_act_free(&act);
-    }
-}
-
-/* dequant: every dtype, random blocks. */
-static void dequant_equal(void **state)
-{
-    (void)state;
-    NEED_AVX2();
-    uint64_t seed = 6;
-    size_t n;
-    const enum akv_dtype *t = rig_dtypes(&n);
-    for (size_t i = 0; i < n; i++) {
-        float a[256], b[256];
-        uint8_t *w = rig_matrix(t[i], 1, 256, &seed);
-        spec->dequant(t[i], a, w, 256);
-        fast->dequant(t[i], b, w, 256);
-        rig_same(a, b, 256, akv_dtypes[t[i]].name);
-        free(w);
     }
 }
 
@@ -497,12 +373,11 @@ int main(void)
 {
     fast = akv_ops_pick("avx2");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantise_equal),   cmocka_unit_test(quantise_bounds),   cmocka_unit_test(quantise_ties),
-        cmocka_unit_test(mul_equal_shapes), cmocka_unit_test(mul_equal_values),  cmocka_unit_test(mul_extreme_codes),
-        cmocka_unit_test(mul_batch_free),   cmocka_unit_test(dequant_equal),     cmocka_unit_test(vectors_equal),
-        cmocka_unit_test(exp_sweep),        cmocka_unit_test(finite_equal),      cmocka_unit_test(fma_equal),
-        cmocka_unit_test(kv_put_equal),     cmocka_unit_test(attn_equal_ends),   cmocka_unit_test(attn_equal_mixed),
-        cmocka_unit_test(attn_equal_dims),  cmocka_unit_test(attn_equal_values), cmocka_unit_test(attn_negative_zero),
+        cmocka_unit_test(quantise_equal),     cmocka_unit_test(quantise_bounds), cmocka_unit_test(quantise_ties),
+        cmocka_unit_test(vectors_equal),      cmocka_unit_test(exp_sweep),       cmocka_unit_test(finite_equal),
+        cmocka_unit_test(fma_equal),          cmocka_unit_test(kv_put_equal),    cmocka_unit_test(attn_equal_ends),
+        cmocka_unit_test(attn_equal_mixed),   cmocka_unit_test(attn_equal_dims), cmocka_unit_test(attn_equal_values),
+        cmocka_unit_test(attn_negative_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,8 @@
 #include <math.h>
 
 /*
- * Quantised weights meet int8 activations: the NMSE that llama.cpp shows on the same file is the measure (ok-nano: on llama-tiny-q8_0).
- * 0: the weights are floats and so are the activations.
+ * Quantised weights meet int8 activations: the NMSE that llama.cpp shows on the same file is the measure (ok-nano: on that of
+ * llama-tiny-q8_0). 0: the weights are floats and so are the activations.
  */
 static const struct golden_model {
     const char *name;
@@ -138,7 +138,7 @@ static void run_model(const struct golden_model *m, enum akv_kv_dtype kv)
         if (!path[i])
             skip();
     }
-    if (!computable(path[0]))
+    if (!computable(path[0]) || (RIG_SAMPLES && (m - models) % 4 != 0))
         skip();
     size_t n_refs;
     float *refs = read_floats(path[2], &n_refs);

@@ -1,61 +1,7 @@
 /* Loading models: hyperparameters, what is refused and why, templates, and the collection of malformed files. */
-#include "tests/unit/gguf_files.h"
+#include "tests/unit/model_rig.h"
 
 #include <sys/mman.h>
-
-#include "model/model.h"
-
-#define SMALL "--dtype q8_0 --layers 1 --width 32 --heads 2 --kv-heads 1 --ff 64"
-
-/* A file that must load. */
-static struct akv_model *load(const char *path, unsigned flags)
-{
-    struct akv_model *m = NULL;
-    struct akv_err err = {0};
-    assert_ok(akv_model_load(&m, path, flags, &err), &err);
-    return m;
-}
-
-/* A file that must not, with a message that holds both words. */
-static void refuse(const char *path, int code, const char *word, const char *other)
-{
-    struct akv_model *m = NULL;
-    struct akv_err err = {0};
-    int rc = akv_model_load(&m, path, 0, &err);
-    if (rc != code)
-        fail_msg("%s: %d, not %d: %s", path, rc, code, err.msg);
-    if (!strstr(err.msg, word) || !strstr(err.msg, other))
-        fail_msg("'%s' lacks '%s' or '%s'", err.msg, word, other);
-    assert_null(m);
-}
-
-/* The small model with one key inserted: its value as raw bytes. */
-static const char *model_with_key(const char *key, uint32_t type, const void *value, size_t n)
-{
-    struct akv_buf file, keys;
-    read_whole(make_model("base.gguf", SMALL), &file);
-    akv_buf_init(&keys, 0);
-    put_key(&keys, key, type);
-    akv_buf_add(&keys, value, n);
-    insert_keys(&file, &keys, 1);
-    const char *path = temp_path("keyed.gguf");
-    write_whole(path, file.data, file.len);
-    akv_buf_release(&keys);
-    akv_buf_release(&file);
-    return path;
-}
-
-/* The small model with one text replaced by another of its length. */
-static const char *model_with_text(const char *options, const char *from, const char *to)
-{
-    struct akv_buf file;
-    read_whole(make_model("base.gguf", options), &file);
-    replace_text(&file, from, to);
-    const char *path = temp_path("text.gguf");
-    write_whole(path, file.data, file.len);
-    akv_buf_release(&file);
-    return path;
-}
 
 /* Hyperparameters and tensors of the test model are what it was made with, separate output or tied. */
 static void test_hparams(void **state)
@@ -164,20 +110,24 @@ static void test_vocab_size(void **state)
 /* Every weight type with kernels loads; others are refused by tensor and type, but not when only the vocabulary is wanted. */
 static void test_dtypes(void **state)
 {
-    static const char *const runs[] = {"f32", "f16", "q8_0", "q4_0", "q4_1"};
-    char options[64];
+    char options[96];
     (void)state;
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        snprintf(options, sizeof options, "--layers 1 --width 64 --dtype %s", runs[i]);
+    for (int t = 0; t < AKV_DTYPES; t++) {
+        char name[16] = "";
+        if (!akv_dtypes[t].runs)
+            continue;
+        for (size_t i = 0; akv_dtypes[t].name[i]; i++)
+            name[i] = (char)(akv_dtypes[t].name[i] | (akv_dtypes[t].name[i] >= 'A' && akv_dtypes[t].name[i] <= 'Z' ? 32 : 0));
+        snprintf(options, sizeof options, "--layers 1 --width 256 --ff 256 --dtype %s", name);
         akv_model_unload(load(make_model("m.gguf", options), 0));
     }
     struct akv_buf file;
     const char *path = make_model("m.gguf", SMALL);
     read_whole(path, &file);
-    akv_put_u32(behind_text(&file, "blk.0.ffn_up.weight") + 4 + 16, AKV_Q5_1);
+    akv_put_u32(behind_text(&file, "blk.0.ffn_up.weight") + 4 + 16, 24);
     write_whole(path, file.data, file.len);
     akv_buf_release(&file);
-    refuse(path, AKV_E_INCOMPAT, "blk.0.ffn_up.weight", "Q5_1");
+    refuse(path, AKV_E_INCOMPAT, "blk.0.ffn_up.weight", "I8");
     akv_model_unload(load(path, AKV_MODEL_VOCAB_ONLY));
 }
 
@@ -186,7 +136,8 @@ static void test_architectures(void **state)
 {
     static const uint32_t four = 4;
     (void)state;
-    refuse(make_model("m.gguf", SMALL " --arch qwen9"), AKV_E_INCOMPAT, "architecture qwen9", "supported: llama");
+    refuse(make_model("m.gguf", SMALL " --arch qwen9"), AKV_E_INCOMPAT, "architecture qwen9",
+           "supported: llama, qwen2, qwen3, gemma3");
     refuse(make_model("m.gguf", SMALL " --arch mamba2"), AKV_E_INCOMPAT, "architecture mamba2", "recurrent");
     struct akv_buf file, keys;
     read_whole(make_model("m.gguf", SMALL " --arch newmix"), &file);
@@ -230,13 +181,17 @@ static void test_variants(void **state)
         size_t n;
         bool runs;
     } cases[] = {
-        {"llama.rope.scaling.type", AKV_GGUF_STRING, "\6\0\0\0\0\0\0\0linear", 14, false},
-        {"llama.rope.scaling.factor", AKV_GGUF_F32, "\0\0\0\100", 4, false},
-        {"llama.rope.scale_linear", AKV_GGUF_F32, "\0\0\0\100", 4, false},
-        {"llama.rope.scale_linear", AKV_GGUF_F32, "\0\0\200\77", 4, true},
+        {"llama.rope.scaling.alpha", AKV_GGUF_F32, "\0\0\0\100", 4, false},
+        {"llama.rope.scaling.yarn_log_multiplier", AKV_GGUF_F32, "\0\0\0\100", 4, false},
+        {"llama.rope.scaling.yarn_log_multiplier", AKV_GGUF_F32, "\0\0\0\0", 4, true},
+        {"llama.rope.scaling.finetuned", AKV_GGUF_BOOL, "\1", 1, true},
+        {"llama.rope.dimension_sections", AKV_GGUF_ARRAY, "\4\0\0\0\0\0\0\0\0\0\0\0", 12, false},
         {"llama.expert_count", AKV_GGUF_U32, "\10\0\0\0", 4, false},
         {"llama.expert_count", AKV_GGUF_U32, "\0\0\0\0", 4, true},
         {"llama.attention.sliding_window", AKV_GGUF_U32, "\0\20\0\0", 4, false},
+        {"llama.attention.sliding_window", AKV_GGUF_U32, "\0\0\0\0", 4, true},
+        {"llama.final_logit_softcapping", AKV_GGUF_F32, "\0\0\0\100", 4, false},
+        {"llama.attn_logit_softcapping", AKV_GGUF_F32, "\0\0\0\100", 4, false},
         {"llama.attention.causal", AKV_GGUF_BOOL, "\0", 1, false},
         {"llama.attention.causal", AKV_GGUF_BOOL, "\1", 1, true},
         {"split.count", AKV_GGUF_U16, "\2\0", 2, false},

@@ -261,7 +261,7 @@ static void test_check(void **unused)
     } bad[] = {
         {{.temperature = -1, .top_p = 1, .repeat_penalty = 1}, "temperature"},
         {{.temperature = NAN, .top_p = 1, .repeat_penalty = 1}, "temperature"},
-        {{.top_p = 0, .repeat_penalty = 1}, "top_p"},
+        {{.top_p = -0.5, .repeat_penalty = 1}, "top_p"},
         {{.top_p = 1.5, .repeat_penalty = 1}, "top_p"},
         {{.top_p = 1, .min_p = NAN, .repeat_penalty = 1}, "min_p"},
         {{.top_p = 1, .repeat_penalty = 0}, "repeat_penalty"},

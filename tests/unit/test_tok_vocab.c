@@ -119,9 +119,10 @@ static void unknown_names(void **state)
     (void)state;
     struct rig r;
     struct rig_file f;
-    begin(&f, &(struct odd){.model = "llama"});
+    begin(&f, &(struct odd){.model = "bert"});
     assert_int_equal(rig_file_open(&r, &f, NULL), AKV_E_INCOMPAT);
-    assert_non_null(strstr(r.err.msg, "'llama'"));
+    assert_non_null(strstr(r.err.msg, "'bert'"));
+    assert_non_null(strstr(r.err.msg, "gpt2, llama"));
     rig_close(&r);
 
     begin(&f, &(struct odd){.pre = "nobody\n"});

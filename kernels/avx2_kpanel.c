@@ -1,20 +1,17 @@
 /*
  * Packing of super-blocks of 256 columns into eight panels (avx2_panel.h). The layouts are told in scalar_kquant.c.
  */
-#ifndef AKV_KERNELS_AVX2_KPANEL_H
-#define AKV_KERNELS_AVX2_KPANEL_H
-
 #include "kernels/avx2_panel.h"
 
 /* In every lane: bytes a and b (0..3) as the low bytes of a pair, the high ones 0. */
-AKV_INLINE __m256i akv_kpanel_pair(__m256i v, int a, int b)
+AKV_INLINE __m256i pair_of(__m256i v, int a, int b)
 {
     const __m256i lanes = _mm256_setr_epi32(0, 0x00040004, 0x00080008, 0x000c000c, 0, 0x00040004, 0x00080008, 0x000c000c);
     return _mm256_shuffle_epi8(v, _mm256_add_epi32(lanes, _mm256_set1_epi32((int)0x80008000 | a | b << 16)));
 }
 
 /* Bytes a and b as the high bytes of a pair, so as 256 times their signed values, shifted right: 8 gives the values. */
-AKV_INLINE __m256i akv_kpanel_signed(__m256i v, int a, int b, int shift)
+AKV_INLINE __m256i signed_pair(__m256i v, int a, int b, int shift)
 {
     const __m256i lanes = _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00, 0, 0x04000400, 0x08000800, 0x0c000c00);
     v = _mm256_shuffle_epi8(v, _mm256_add_epi32(lanes, _mm256_set1_epi32(0x00800080 | a << 8 | b << 24)));
@@ -22,15 +19,15 @@ AKV_INLINE __m256i akv_kpanel_signed(__m256i v, int a, int b, int shift)
 }
 
 /* Signed sub-scales s of 16 columns, dword i of a row in s[i], to block b; offset = -2^(8 - shift) * s. */
-AKV_INLINE void akv_kpanel_signed_scales(struct akv_panel *p, const __m256i s[4], int b, int shift)
+AKV_INLINE void signed_scales(struct akv_panel *p, const __m256i s[4], int b, int shift)
 {
     const int a = b % 2 * 2;
-    p->scale = akv_kpanel_signed(s[b / 2], a, a, 8);
-    p->scale_2 = akv_kpanel_signed(s[b / 2], a + 1, a + 1, 8);
-    p->offset = _mm256_sub_epi16(_mm256_setzero_si256(), akv_kpanel_signed(s[b / 2], a, a + 1, shift));
+    p->scale = signed_pair(s[b / 2], a, a, 8);
+    p->scale_2 = signed_pair(s[b / 2], a + 1, a + 1, 8);
+    p->offset = _mm256_sub_epi16(_mm256_setzero_si256(), signed_pair(s[b / 2], a, a + 1, shift));
 }
 
-AKV_INLINE void akv_kpanel_q2_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
+void akv_kpanel_q2_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m256i low = _mm256_set1_epi8(15), three = _mm256_set1_epi8(3);
     __m256i s[4], t[4], v[8];
@@ -44,9 +41,9 @@ AKV_INLINE void akv_kpanel_q2_k(struct akv_panel p[8], const uint8_t *const row[
         const int a = b % 2 * 2;
         p[b].d = d;
         p[b].m = m;
-        p[b].scale = akv_kpanel_pair(scale, a, a);
-        p[b].scale_2 = akv_kpanel_pair(scale, a + 1, a + 1);
-        p[b].offset = akv_kpanel_pair(min, a, a + 1);
+        p[b].scale = pair_of(scale, a, a);
+        p[b].scale_2 = pair_of(scale, a + 1, a + 1);
+        p[b].offset = pair_of(min, a, a + 1);
     }
 #pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
@@ -61,7 +58,7 @@ AKV_INLINE void akv_kpanel_q2_k(struct akv_panel p[8], const uint8_t *const row[
 }
 
 /* Six-bit sub-scales less 32, in bytes. */
-AKV_INLINE void akv_kpanel_q3_k_scales(__m256i s[4], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
+AKV_INLINE void scales_of_q3_k(__m256i s[4], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m256i low = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48), bias = _mm256_set1_epi8(32);
     __m256i t[4];
@@ -73,14 +70,14 @@ AKV_INLINE void akv_kpanel_q3_k_scales(__m256i s[4], const uint8_t *const row[AK
     }
 }
 
-AKV_INLINE void akv_kpanel_q3_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
+void akv_kpanel_q3_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m256i three = _mm256_set1_epi8(3), four = _mm256_set1_epi8(4);
     __m256i s[4], t[4], v[8], third[8];
     __m256 d, unused;
     akv_panel_transpose(t, row, off + 94);
     akv_panel_halves(&unused, &d, t[3]);
-    akv_kpanel_q3_k_scales(s, row, off + 96);
+    scales_of_q3_k(s, row, off + 96);
     akv_panel_bytes(third, row, off);
 #pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
@@ -89,7 +86,7 @@ AKV_INLINE void akv_kpanel_q3_k(struct akv_panel p[8], const uint8_t *const row[
         for (int j = 0; j < 4; j++) {
             const int b = 4 * h + j;
             p[b].d = d;
-            akv_kpanel_signed_scales(&p[b], s, b, 6);
+            signed_scales(&p[b], s, b, 6);
 #pragma GCC unroll 8
             for (int g = 0; g < 8; g++)
                 p[b].w[g] = _mm256_or_si256(akv_panel_bits(v[g], 2 * j, 0, three), akv_panel_bits(third[g], b, 2, four));
@@ -98,7 +95,7 @@ AKV_INLINE void akv_kpanel_q3_k(struct akv_panel p[8], const uint8_t *const row[
 }
 
 /* d, dmin and the sub-scales of Q4_K and Q5_K. */
-AKV_INLINE void akv_kpanel_scales_of_32(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
+AKV_INLINE void scales_of_32(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m256i six = _mm256_set1_epi8(63), low = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
     __m256i t[4], scale[2], min[2];
@@ -113,15 +110,15 @@ AKV_INLINE void akv_kpanel_scales_of_32(struct akv_panel p[8], const uint8_t *co
     for (int b = 0; b < 8; b++) {
         p[b].d = d;
         p[b].m = m;
-        p[b].scale = akv_kpanel_pair(scale[b / 4], b % 4, b % 4);
-        p[b].offset = akv_kpanel_pair(min[b / 4], b % 4, b % 4);
+        p[b].scale = pair_of(scale[b / 4], b % 4, b % 4);
+        p[b].offset = pair_of(min[b / 4], b % 4, b % 4);
     }
 }
 
-AKV_INLINE void akv_kpanel_q4_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
+void akv_kpanel_q4_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m256i low = _mm256_set1_epi8(15);
-    akv_kpanel_scales_of_32(p, row, off);
+    scales_of_32(p, row, off);
 #pragma GCC unroll 4
     for (int b = 0; b < 8; b += 2) {
         __m256i v[8];
@@ -134,11 +131,11 @@ AKV_INLINE void akv_kpanel_q4_k(struct akv_panel p[8], const uint8_t *const row[
     }
 }
 
-AKV_INLINE void akv_kpanel_q5_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
+void akv_kpanel_q5_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m256i low = _mm256_set1_epi8(15), sixteen = _mm256_set1_epi8(16);
     __m256i fifth[8];
-    akv_kpanel_scales_of_32(p, row, off);
+    scales_of_32(p, row, off);
     akv_panel_bytes(fifth, row, off + 16);
 #pragma GCC unroll 4
     for (int b = 0; b < 8; b += 2) {
@@ -152,7 +149,7 @@ AKV_INLINE void akv_kpanel_q5_k(struct akv_panel p[8], const uint8_t *const row[
     }
 }
 
-AKV_INLINE void akv_kpanel_q6_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
+void akv_kpanel_q6_k(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m256i low = _mm256_set1_epi8(15), two = _mm256_set1_epi8(48);
     __m256i s[4], t[4];
@@ -170,8 +167,8 @@ AKV_INLINE void akv_kpanel_q6_k(struct akv_panel p[8], const uint8_t *const row[
             __m256i v[8];
             akv_panel_bytes(v, row, off + 64 * (size_t)h + 32 * (size_t)j);
             p0->d = p2->d = d;
-            akv_kpanel_signed_scales(p0, s, 4 * h + j, 3);
-            akv_kpanel_signed_scales(p2, s, 4 * h + j + 2, 3);
+            signed_scales(p0, s, 4 * h + j, 3);
+            signed_scales(p2, s, 4 * h + j + 2, 3);
 #pragma GCC unroll 8
             for (int g = 0; g < 8; g++) {
                 p0->w[g] = _mm256_or_si256(akv_panel_bits(v[g], 0, 0, low), akv_panel_bits(high[g], 2 * j, 4, two));
@@ -181,7 +178,7 @@ AKV_INLINE void akv_kpanel_q6_k(struct akv_panel p[8], const uint8_t *const row[
     }
 }
 
-AKV_INLINE void akv_kpanel_iq4_xs(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
+void akv_kpanel_iq4_xs(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
     const __m256i low = _mm256_set1_epi32(15), two = _mm256_set1_epi32(48), bias = _mm256_set1_epi32(32);
     __m256i t[4];
@@ -199,29 +196,3 @@ AKV_INLINE void akv_kpanel_iq4_xs(struct akv_panel p[8], const uint8_t *const ro
         akv_panel_lookup(p[b].w, akv_panel_iq4_values());
     }
 }
-
-/* The super-block at byte off of eight rows. */
-AKV_INLINE void akv_kpanel_pack(enum akv_dtype t, struct akv_panel p[8], const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
-{
-    switch (t) {
-    case AKV_Q2_K:
-        akv_kpanel_q2_k(p, row, off);
-        break;
-    case AKV_Q3_K:
-        akv_kpanel_q3_k(p, row, off);
-        break;
-    case AKV_Q4_K:
-        akv_kpanel_q4_k(p, row, off);
-        break;
-    case AKV_Q5_K:
-        akv_kpanel_q5_k(p, row, off);
-        break;
-    case AKV_Q6_K:
-        akv_kpanel_q6_k(p, row, off);
-        break;
-    default:
-        akv_kpanel_iq4_xs(p, row, off);
-    }
-}
-
-#endif
