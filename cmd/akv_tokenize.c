@@ -10,6 +10,7 @@
 
 static const char usage[] = "[options] [FILE ...]";
 static const char help[] = "Turn chat requests (JSON, one or many) into token records, one JSON line each.\n\n"
+                           "  -f, --filter FILE    a jq program that turns each foreign request into chat requests first\n"
                            "      --raw            the input is plain text: one record of all of it\n"
                            "      --no-special     with --raw: read control tokens in the text as plain text\n"
                            "      --decode         the other way: token records to text\n"
@@ -29,7 +30,7 @@ struct tool {
     struct akv_chat_opts chat;
     enum mode mode;
     bool json, no_special, skip_control;
-    const char *template_path, *now;
+    const char *template_path, *now, *filter;
     struct akv_model *model;
     struct cmd_out out;
     uint64_t n_done;
@@ -50,6 +51,7 @@ enum {
 };
 
 static const struct option longs[] = {CMD_LONG,
+                                      {"filter", required_argument, NULL, 'f'},
                                       {"raw", no_argument, NULL, OPT_RAW},
                                       {"no-special", no_argument, NULL, OPT_NO_SPECIAL},
                                       {"decode", no_argument, NULL, OPT_DECODE},
@@ -73,10 +75,13 @@ static void set_mode(struct tool *t, enum mode mode)
 static void options(struct tool *t, int argc, char **argv)
 {
     cmd_opts_init(&t->o);
-    for (int c; (c = cmd_getopt(argc, argv, CMD_SHORT, longs)) != -1;) {
+    for (int c; (c = cmd_getopt(argc, argv, CMD_SHORT "f:", longs)) != -1;) {
         if (cmd_opt(&t->o, c, usage, help))
             continue;
         switch (c) {
+        case 'f':
+            t->filter = optarg;
+            break;
         case OPT_RAW:
             set_mode(t, RAW);
             break;
@@ -114,6 +119,8 @@ static void options(struct tool *t, int argc, char **argv)
     }
     if (t->json && t->mode != RENDER && t->mode != DECODE)
         cmd_die(2, "--json goes with --render or --decode: token records are JSON anyway");
+    if (t->filter && (t->mode == RAW || t->mode == DECODE))
+        cmd_die(2, "--filter is for requests: it excludes --raw and --decode");
     if (t->no_special && t->mode != RAW)
         cmd_die(2, "--no-special goes with --raw");
     if (t->skip_control && t->mode != DECODE)
@@ -233,6 +240,16 @@ static void run(struct tool *t, struct akv_input *in)
     }
 }
 
+static void open_filter(struct tool *t)
+{
+    size_t len;
+    struct akv_err err = {0};
+    char *program = cmd_slurp(t->filter, (size_t)1 << 20, &len);
+    if (akv_normaliser_open(&t->chat.normaliser, program, &err) < 0)
+        cmd_die(3, "%s: %s", t->filter, err.msg);
+    free(program);
+}
+
 int main(int argc, char **argv)
 {
     cmd_begin("akv-tokenize");
@@ -242,6 +259,8 @@ int main(int argc, char **argv)
     char *template_text = NULL;
     if (t.template_path)
         t.chat.template_text = template_text = cmd_slurp(t.template_path, (size_t)16 << 20, &t.chat.template_len);
+    if (t.filter)
+        open_filter(&t);
     bool needs_model = t.mode != RENDER || !t.template_path;
     if (needs_model)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
@@ -255,6 +274,7 @@ int main(int argc, char **argv)
     }
     cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);
+    akv_normaliser_close(t.chat.normaliser);
     akv_model_close(t.model);
     free(template_text);
     return cmd_exit();

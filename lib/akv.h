@@ -81,12 +81,18 @@ struct akv_request;
 #define AKV_CHAT_IGNORE_UNKNOWN 1u /* pass over unknown top-level fields */
 #define AKV_CHAT_RAW_MESSAGES 2u   /* messages go to the template as written */
 
+/* A jq program that turns each foreign request into chat requests (one, none or several). NULL-safe to close. */
+struct akv_normaliser;
+AKV_API int akv_normaliser_open(struct akv_normaliser **out, const char *program, struct akv_err *err);
+AKV_API void akv_normaliser_close(struct akv_normaliser *n);
+
 struct akv_chat_opts {
     unsigned flags;            /* AKV_CHAT_* */
     const char *template_text; /* replaces the model's template; NULL: the model's */
     size_t template_len;
-    const char *template_name; /* a named alternative of the model ("tool_use"), or NULL */
-    int64_t now;               /* seconds since 1970 for strftime_now: the library reads no clock */
+    const char *template_name;         /* a named alternative of the model ("tool_use"), or NULL */
+    struct akv_normaliser *normaliser; /* NULL: requests are chat requests as they stand */
+    int64_t now;                       /* seconds since 1970 for strftime_now: the library reads no clock */
 };
 
 /*

@@ -11,7 +11,7 @@
 #define DEPTH_MAX 1000
 #define WORDS_MAX 120
 
-struct akv_jq {
+struct akv_normaliser {
     jq_state *jq;
     char words[256]; /* the last message of the compiler */
 };
@@ -19,16 +19,16 @@ struct akv_jq {
 /* The compiler's messages; the first is the one to show. */
 static void on_message(void *ctx, jv msg)
 {
-    struct akv_jq *q = ctx;
+    struct akv_normaliser *q = ctx;
     jv text = jq_format_error(msg);
     if (!q->words[0] && jv_get_kind(text) == JV_KIND_STRING)
         snprintf(q->words, sizeof q->words, "%.*s", (int)sizeof q->words - 1, jv_string_value(text));
     jv_free(text);
 }
 
-int akv_jq_open(struct akv_jq **out, const char *program, struct akv_err *err)
+int akv_normaliser_open(struct akv_normaliser **out, const char *program, struct akv_err *err)
 {
-    struct akv_jq *q = akv_alloc(1, sizeof *q, err);
+    struct akv_normaliser *q = akv_alloc(1, sizeof *q, err);
     if (!q)
         return AKV_E_IO;
     q->jq = jq_init();
@@ -39,14 +39,14 @@ int akv_jq_open(struct akv_jq **out, const char *program, struct akv_err *err)
     jq_set_error_cb(q->jq, on_message, q);
     if (!jq_compile(q->jq, program)) {
         int rc = akv_fail(err, AKV_E_INPUT, "jq program: %.200s", q->words[0] ? q->words : "does not compile");
-        akv_jq_close(q);
+        akv_normaliser_close(q);
         return rc;
     }
     *out = q;
     return 0;
 }
 
-void akv_jq_close(struct akv_jq *q)
+void akv_normaliser_close(struct akv_normaliser *q)
 {
     if (!q)
         return;
@@ -208,7 +208,7 @@ static int depth_of(const json_t *v, int depth)
     return deepest;
 }
 
-int akv_jq_start(struct akv_jq *q, const json_t *input, struct akv_err *err)
+int akv_normaliser_start(struct akv_normaliser *q, const json_t *input, struct akv_err *err)
 {
     if (depth_of(input, 0) > DEPTH_MAX)
         return akv_fail(err, AKV_E_INPUT, "jq program: the request is nested deeper than %d", DEPTH_MAX);
@@ -216,7 +216,7 @@ int akv_jq_start(struct akv_jq *q, const json_t *input, struct akv_err *err)
     return 0;
 }
 
-int akv_jq_next(struct akv_jq *q, json_t **out, struct akv_err *err)
+int akv_normaliser_next(struct akv_normaliser *q, json_t **out, struct akv_err *err)
 {
     jv v = jq_next(q->jq);
     if (jv_is_valid(v)) {

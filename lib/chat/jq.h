@@ -9,15 +9,11 @@
 
 #include "base/json.h"
 
-struct akv_jq;
-
-/* Compile. AKV_E_INPUT with jq's words for a program that does not compile. */
-int akv_jq_open(struct akv_jq **out, const char *program, struct akv_err *err);
-void akv_jq_close(struct akv_jq *q); /* NULL-safe */
+/* akv_normaliser_open (AKV_E_INPUT with jq's words for a program that does not compile) and akv_normaliser_close: akv.h. */
 
 /* Give the program its next input. Outputs not taken yet are dropped. */
-int akv_jq_start(struct akv_jq *q, const json_t *input, struct akv_err *err);
+int akv_normaliser_start(struct akv_normaliser *q, const json_t *input, struct akv_err *err);
 /* 1: *out is the next output (new reference); 0: no more; AKV_E_INPUT: the program failed, in its words cut at 120 bytes. */
-int akv_jq_next(struct akv_jq *q, json_t **out, struct akv_err *err);
+int akv_normaliser_next(struct akv_normaliser *q, json_t **out, struct akv_err *err);
 
 #endif

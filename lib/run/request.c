@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "chat/chat.h"
+#include "chat/jq.h"
 #include "kv/key.h"
 #include "run/input.h"
 #include "run/request.h"
@@ -72,6 +73,33 @@ static int next_value(json_t **json, struct akv_input *in, struct akv_err *err)
     return rc;
 }
 
+/* The next chat request: a value of the input, or what the normaliser makes of one. */
+static int next_chat(json_t **json, struct akv_input *in, const struct akv_chat_opts *opts, struct akv_err *err)
+{
+    struct akv_normaliser *n = opts->normaliser;
+    if (!n)
+        return next_value(json, in, err);
+    for (;;) {
+        int rc = in->normalising ? akv_normaliser_next(n, json, err) : 0;
+        if (rc < 0)
+            akv_err_prefix(err, "%s: request %llu", in->in.name, (unsigned long long)in->n_requests);
+        in->normalising = rc > 0;
+        in->n_requests += rc > 0 && in->has_output;
+        in->has_output = rc > 0;
+        if (rc != 0)
+            return rc;
+        json_t *foreign = NULL;
+        rc = next_value(&foreign, in, err);
+        if (rc <= 0)
+            return rc;
+        rc = akv_normaliser_start(n, foreign, err);
+        json_decref(foreign);
+        if (rc < 0)
+            return rc;
+        in->normalising = true;
+    }
+}
+
 int akv_request_read(struct akv_request **out, struct akv_input *in, const struct akv_model *m, struct akv_err *err)
 {
     json_t *json = NULL;
@@ -97,7 +125,7 @@ int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const 
                           const struct akv_chat_opts *opts, char **notes, struct akv_err *err)
 {
     json_t *json = NULL;
-    int rc = next_value(&json, in, err);
+    int rc = next_chat(&json, in, opts, err);
     if (rc <= 0)
         return rc;
     char id[24];
@@ -118,7 +146,7 @@ int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, con
                   const struct akv_chat_opts *opts, char **notes, struct akv_err *err)
 {
     json_t *json = NULL;
-    int rc = next_value(&json, in, err);
+    int rc = next_chat(&json, in, opts, err);
     if (rc <= 0)
         return rc;
     char fallback[24];
