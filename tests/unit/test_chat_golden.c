@@ -155,8 +155,7 @@ static void check_messages_row(struct chat *c, const json_t *row, size_t *n_know
     assert_string_equal(l.text.data, str(row, "full"));
     size_t i;
     json_t *cut;
-    json_array_foreach(json_object_get(row, "cuts"), i, cut)
-    {
+    json_array_foreach (json_object_get(row, "cuts"), i, cut) {
         size_t k = (size_t)json_integer_value(json_object_get(cut, "k"));
         if (!k || !json_is_true(json_object_get(cut, "prefix_of_full")))
             continue;

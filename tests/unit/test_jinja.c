@@ -158,8 +158,7 @@ static void check_case(struct tally *y, const char *name, const struct akv_jinja
     json_t *v;
     y->cases++;
     y->failed += !check_variant(name, t, kase, kase, json_object_get(kase, "tools"));
-    json_array_foreach(json_object_get(kase, "also"), i, v)
-    {
+    json_array_foreach (json_object_get(kase, "also"), i, v) {
         const char *set = json_string_value(json_object_get(v, "tools"));
         y->cases++;
         y->failed += !check_variant(name, t, kase, v, set ? json_object_get(y->tools, set) : json_null());
