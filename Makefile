@@ -25,8 +25,9 @@ OPT_release := -O2 -g
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT_ubsan   := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 OPT_tsan    := -O1 -g -fsanitize=thread
+OPT_fuzz    := $(OPT_asan) -fsanitize=fuzzer-no-link
 ifeq (,$(OPT_$(VARIANT)))
-$(error VARIANT=$(VARIANT): choose release, asan, ubsan or tsan)
+$(error VARIANT=$(VARIANT): choose release, asan, ubsan or tsan; fuzz is what make fuzz uses)
 endif
 
 # -ffp-contract=off: the numerics are spelled out with explicit fma (akv-numerics(7))
@@ -42,18 +43,23 @@ CMD_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out cmd/akv_%.c,$(sort $(wildca
 UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 UNIT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/unit/test_%.c,$(sort $(wildcard tests/unit/*.c))))
 TESTTOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/tools/*.c)))
+FUZZERS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+# What calls a fuzz target: clang's libFuzzer, or our own program that runs it over files.
+FUZZ_MAIN := $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer,$(BUILD)/tests/fuzz/replay.o)
 MAN      := $(sort $(wildcard man/*.[1-8]))
 JQ       := $(sort $(wildcard examples/*.jq examples/*/*.jq))
 
 all: lib tools
 lib: $(BUILD)/libakv.a $(BUILD)/libakv.so
 tools: $(TOOLS:%=$(BUILD)/%)
-units: $(UNITS) $(TESTTOOLS)
+units: $(UNITS) $(TESTTOOLS) $(FUZZERS)
 
 # --- what is compiled how ---------------------------------------------------------------------------------------------
 
 AVX2 := -mavx2 -mfma -mf16c
 $(BUILD)/kernels/avx2%.o: ISA := $(AVX2)
+# No fuzz target computes; instrumented kernels take minutes to compile.
+$(BUILD)/kernels/%.o: SAN := $(if $(filter fuzz,$(VARIANT)),-fno-sanitize=all)
 
 # Objects of other flags or of another compiler are never mixed: the file changes when they do.
 $(BUILD)/.flags: FORCE | bootstrap
@@ -63,7 +69,7 @@ $(BUILD)/.flags: FORCE | bootstrap
 $(BUILD)/%.o: %.c $(BUILD)/.flags | bootstrap
 	@mkdir -p $(@D)
 	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS_ALL) $(ISA) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS_ALL) $(ISA) $(SAN) -MMD -MP -c -o $@ $<
 
 $(BUILD)/libakv.a: $(LIB_OBJ)
 	$(call say,AR $@)
@@ -90,6 +96,11 @@ $(TESTTOOLS): $(BUILD)/tests/%: $(BUILD)/tests/tools/%.o $(BUILD)/libakv.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
 
+$(FUZZERS): $(BUILD)/tests/%: $(BUILD)/tests/fuzz/%.o $(filter %.o,$(FUZZ_MAIN)) $(BUILD)/libakv.a
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $(filter -%,$(FUZZ_MAIN)) -o $@ $^ $(LIBS)
+
 # Installs the packages that a build needs, or says which are missing; silent when there are none.
 bootstrap:
 	@scripts/bootstrap
@@ -110,6 +121,13 @@ check-long:
 	@$(MAKE) ubsan
 	@$(MAKE) tsan
 	@$(MAKE) CC=clang BUILD=build/clang AKV_FAST=1 check
+
+# TIME seconds of libFuzzer in all, over seeds that the tools of this build make.
+fuzz: all $(BUILD)/tests/mkmodel
+	@$(MAKE) CC=clang VARIANT=fuzz BUILD=build/fuzz fuzzers
+	@AKV_BUILD=$(BUILD) tests/fuzz/run $(or $(TIME),60)
+
+fuzzers: $(FUZZERS)
 
 lint: all
 	@scripts/bootstrap lint
@@ -160,13 +178,14 @@ help:
 	@echo "all lib tools    build into $(BUILD)"
 	@echo "check            all tests (AKV_FAST=1: without the slow ones); check-long: every variant and both compilers"
 	@echo "asan ubsan tsan  the fast tests under a sanitizer"
+	@echo "fuzz             TIME=60 seconds of libFuzzer over hostile models, tokenizers, templates, streams and JSON"
 	@echo "lint             format, static analysis, the rules of the tree, man pages"
 	@echo "demo model       the demonstration (MODEL=path.gguf: with a model of yours); only fetch its model"
 	@echo "install          to DESTDIR + PREFIX ($(PREFIX)); uninstall"
 	@echo "print-config clean help"
 
 FORCE:
-.PHONY: all lib tools units bootstrap check check-long asan ubsan tsan lint model demo install uninstall clean print-config help FORCE
+.PHONY: all lib tools units bootstrap check check-long asan ubsan tsan fuzz fuzzers lint model demo install uninstall clean print-config help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

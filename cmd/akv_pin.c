@@ -155,9 +155,7 @@ int main(int argc, char **argv)
     struct tool t = {0};
     options(&t, argc, argv);
     if (!t.o.store)
-        t.o.store = cmd_cache_path("store");
-    if (!t.o.store)
-        cmd_die(2, "no store: give -s DIR or set AKV_STORE");
+        t.o.store = cmd_default_store();
     struct akv_err err = {0};
     struct akv_store *store;
     char **names = argv + optind;

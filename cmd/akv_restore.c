@@ -41,9 +41,7 @@ int main(int argc, char **argv)
             t.require = true;
     }
     if (!t.o.store)
-        t.o.store = cmd_cache_path("store");
-    if (!t.o.store)
-        cmd_die(2, "no store: give -s DIR or set AKV_STORE");
+        t.o.store = cmd_default_store();
     struct cmd_out out;
     cmd_out_open(&out, t.o.out, true);
     struct cmd_inputs inputs = {0};

@@ -245,9 +245,10 @@ static void open_filter(struct tool *t)
     size_t len;
     struct akv_err err = {0};
     char *program = cmd_slurp(t->filter, (size_t)1 << 20, &len);
-    if (akv_normaliser_open(&t->chat.normaliser, program, &err) < 0)
-        cmd_die(3, "%s: %s", t->filter, err.msg);
+    int rc = akv_normaliser_open(&t->chat.normaliser, program, &err);
     free(program);
+    if (rc < 0)
+        cmd_die(3, "%s: %s", t->filter, err.msg);
 }
 
 int main(int argc, char **argv)

@@ -93,6 +93,8 @@ double cmd_real(const char *text, double least, double most, const char *what);
 struct akv_model *cmd_model(const struct cmd_opts *o, unsigned flags);
 /* A session with these options; store use as design says: only when -s or AKV_STORE, not with --no-store. */
 struct akv_session *cmd_session(const struct cmd_opts *o, const struct akv_model *m, struct akv_session_opts *extra);
+/* Where the store is when nothing says so: of akv-pin and akv-restore. Dies when there is no home. */
+const char *cmd_default_store(void);
 /* $XDG_CACHE_HOME/akv/NAME or ~/.cache/akv/NAME, malloc'd; NULL when neither is set. */
 char *cmd_cache_path(const char *name);
 

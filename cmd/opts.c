@@ -141,6 +141,16 @@ char *cmd_cache_path(const char *name)
     return path;
 }
 
+const char *cmd_default_store(void)
+{
+    static char *path;
+    if (!path)
+        path = cmd_cache_path("store");
+    if (!path)
+        cmd_die(2, "no store: give -s DIR or set AKV_STORE");
+    return path;
+}
+
 static unsigned online_cores(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);

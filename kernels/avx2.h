@@ -37,7 +37,7 @@ void akv_avx2_mulq(const struct akv_mul *m);
 void akv_avx2_kquant(const struct akv_mul *m);
 size_t akv_avx2_mulq_scratch_bytes(size_t k);
 void akv_avx2_mulf(const struct akv_mul *m);
-size_t akv_avx2_mulf_scratch_bytes(size_t k);
+size_t akv_avx2_mulf_scratch_bytes(void);
 
 /* avx2_attn.c, avx2_kv.c */
 int akv_avx2_kv_put_f16(uint8_t *page, size_t k_offset, size_t v_offset, uint32_t slot, const float *k, uint32_t dim_k,

@@ -15,5 +15,5 @@ void akv_avx2_mul(const struct akv_mul *m)
 
 size_t akv_avx2_mul_scratch_bytes(enum akv_dtype dtype, size_t k)
 {
-    return akv_dtypes[dtype].quantised ? akv_avx2_mulq_scratch_bytes(k) : akv_avx2_mulf_scratch_bytes(k);
+    return akv_dtypes[dtype].quantised ? akv_avx2_mulq_scratch_bytes(k) : akv_avx2_mulf_scratch_bytes();
 }

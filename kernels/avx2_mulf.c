@@ -1,10 +1,21 @@
 /*
- * Matrix product with float weights: eight outputs in the lanes, K ascending by fma. Eight weight rows are packed into a panel, one
- * vector a column, which every activation row then passes over, up to eight rows sharing its loads.
+ * Matrix product with float weights: outputs in the lanes, K ascending by fma. Sixteen weight rows are packed into a panel, two vectors
+ * a column, over which the activation rows pass, six at a time: twelve chains in registers. The panel holds as many columns as the
+ * nearest cache; the chains of a tile of rows wait in scratch for the next ones. A single row meets the columns as they are packed, at
+ * the speed of memory.
  */
 #include "kernels/avx2.h"
 
-#define ROWS 8u /* outputs in a panel */
+#define ROWS 8u    /* weight rows in a vector */
+#define PANEL 16u  /* weight rows in a panel */
+#define DEPTH 256u /* columns in a panel */
+#define GROUP 6u   /* activation rows that share a panel's loads */
+#define TILE 192u  /* activation rows that share a panel's packing */
+
+struct scratch {
+    __m256 panel[DEPTH][2];
+    __m256 acc[TILE][2];
+};
 
 AKV_INLINE __m256 load8(enum akv_dtype t, const uint8_t *w)
 {
@@ -64,88 +75,114 @@ AKV_INLINE __m256 pack1(enum akv_dtype t, const uint8_t *const row[ROWS], size_t
     return _mm256_loadu_ps(column);
 }
 
-AKV_INLINE void pack(enum akv_dtype t, __m256 *panel, size_t k, const uint8_t *const row[ROWS])
+AKV_INLINE size_t width(enum akv_dtype t)
 {
-    const size_t bytes = t == AKV_F32 ? 4 : 2;
+    return t == AKV_F32 ? 4 : 2;
+}
+
+/* Columns from .. to of sixteen rows. */
+AKV_INLINE void pack(enum akv_dtype t, __m256 panel[DEPTH][2], const uint8_t *const row[PANEL], size_t from, size_t to)
+{
+    size_t i = from;
+    for (; i + 8 <= to; i += 8) {
+        akv_prefetch(row[0], i * PANEL * width(t), 8 * PANEL * width(t));
+        for (size_t h = 0; h < 2; h++) {
+            __m256 columns[8];
+            pack8(t, columns, row + ROWS * h, i * width(t));
+#pragma GCC unroll 8
+            for (size_t j = 0; j < 8; j++)
+                panel[i - from + j][h] = columns[j];
+        }
+    }
+    for (; i < to; i++) {
+        panel[i - from][0] = pack1(t, row, i * width(t));
+        panel[i - from][1] = pack1(t, row + ROWS, i * width(t));
+    }
+}
+
+/* One activation row. Two chains of eight outputs, for one alone would wait for each of its sums. */
+AKV_INLINE void stream(enum akv_dtype t, const uint8_t *const row[PANEL], const float *x, size_t k, __m256 acc[2])
+{
+    acc[0] = acc[1] = _mm256_setzero_ps();
     size_t i = 0;
     for (; i + 8 <= k; i += 8) {
-        akv_prefetch(row[0], i * ROWS * bytes, 8 * ROWS * bytes);
-        pack8(t, panel + i, row, i * bytes);
-    }
-    for (; i < k; i++)
-        panel[i] = pack1(t, row, i * bytes);
-}
-
-AKV_INLINE void put(float *y, __m256 out, size_t n_out)
-{
-    if (n_out == ROWS)
-        _mm256_storeu_ps(y, out);
-    else
-        memcpy(y, &out, n_out * sizeof *y);
-}
-
-/* One activation row meets the columns as they are packed, at the speed of memory. */
-AKV_INLINE void stream(enum akv_dtype t, const uint8_t *const row[ROWS], const float *x, size_t k, float *y, size_t n_out)
-{
-    const size_t bytes = t == AKV_F32 ? 4 : 2;
-    __m256 acc = _mm256_setzero_ps();
-    size_t i = 0;
-    for (; i + 8 <= k; i += 8) {
-        __m256 columns[8];
-        akv_prefetch(row[0], i * ROWS * bytes, 8 * ROWS * bytes);
-        pack8(t, columns, row, i * bytes);
+        akv_prefetch(row[0], i * PANEL * width(t), 8 * PANEL * width(t));
+#pragma GCC unroll 2
+        for (size_t h = 0; h < 2; h++) {
+            __m256 columns[8];
+            pack8(t, columns, row + ROWS * h, i * width(t));
 #pragma GCC unroll 8
-        for (size_t j = 0; j < 8; j++)
-            acc = _mm256_fmadd_ps(columns[j], _mm256_broadcast_ss(x + i + j), acc);
+            for (size_t j = 0; j < 8; j++)
+                acc[h] = _mm256_fmadd_ps(columns[j], _mm256_broadcast_ss(x + i + j), acc[h]);
+        }
     }
-    for (; i < k; i++)
-        acc = _mm256_fmadd_ps(pack1(t, row, i * bytes), _mm256_broadcast_ss(x + i), acc);
-    put(y, acc, n_out);
+    for (; i < k; i++) {
+#pragma GCC unroll 2
+        for (size_t h = 0; h < 2; h++)
+            acc[h] = _mm256_fmadd_ps(pack1(t, row + ROWS * h, i * width(t)), _mm256_broadcast_ss(x + i), acc[h]);
+    }
 }
 
-/* n activation rows times the panel; the first n_out lanes go to y. */
-AKV_INLINE void multiply(int n, const __m256 *panel, const float *x, size_t k, float *y, size_t y_stride, size_t n_out)
+/* Continue the chains of n activation rows over the columns of a panel. */
+AKV_INLINE void multiply(int n, __m256 acc[][2], __m256 panel[DEPTH][2], size_t n_columns, const float *x, size_t k)
 {
-    __m256 acc[8];
-#pragma GCC unroll 8
+    __m256 a[GROUP][2];
+#pragma GCC unroll 6
     for (int r = 0; r < n; r++)
-        acc[r] = _mm256_setzero_ps();
-    for (size_t i = 0; i < k; i++) {
-#pragma GCC unroll 8
-        for (int r = 0; r < n; r++)
-            acc[r] = _mm256_fmadd_ps(panel[i], _mm256_broadcast_ss(x + (size_t)r * k + i), acc[r]);
+        a[r][0] = acc[r][0], a[r][1] = acc[r][1];
+    for (size_t i = 0; i < n_columns; i++) {
+        const __m256 p0 = panel[i][0], p1 = panel[i][1];
+#pragma GCC unroll 6
+        for (int r = 0; r < n; r++) {
+            const __m256 v = _mm256_broadcast_ss(x + (size_t)r * k + i);
+            a[r][0] = _mm256_fmadd_ps(p0, v, a[r][0]);
+            a[r][1] = _mm256_fmadd_ps(p1, v, a[r][1]);
+        }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 6
     for (int r = 0; r < n; r++)
-        put(y + (size_t)r * y_stride, acc[r], n_out);
+        acc[r][0] = a[r][0], acc[r][1] = a[r][1];
 }
 
-static void multiply_rows(const __m256 *panel, const struct akv_act *act, float *y, size_t y_stride, size_t n_out)
+static void multiply_rows(struct scratch *s, size_t n_columns, const float *x, size_t k, size_t n_rows)
 {
-    const size_t k = act->k;
     size_t r = 0;
-    for (; r + 8 <= act->n_rows; r += 8)
-        multiply(8, panel, act->x + r * k, k, y + r * y_stride, y_stride, n_out);
-    for (; r + 4 <= act->n_rows; r += 4)
-        multiply(4, panel, act->x + r * k, k, y + r * y_stride, y_stride, n_out);
-    for (; r + 2 <= act->n_rows; r += 2)
-        multiply(2, panel, act->x + r * k, k, y + r * y_stride, y_stride, n_out);
-    for (; r < act->n_rows; r++)
-        multiply(1, panel, act->x + r * k, k, y + r * y_stride, y_stride, n_out);
+    for (; r + 6 <= n_rows; r += 6)
+        multiply(6, s->acc + r, s->panel, n_columns, x + r * k, k);
+    for (; r + 2 <= n_rows; r += 2)
+        multiply(2, s->acc + r, s->panel, n_columns, x + r * k, k);
+    if (r < n_rows)
+        multiply(1, s->acc + r, s->panel, n_columns, x + r * k, k);
+}
+
+/* The sixteen outputs of `row` for n_rows activation rows, to s->acc. */
+AKV_INLINE void tile(enum akv_dtype t, struct scratch *s, const uint8_t *const row[PANEL], const float *x, size_t k, size_t n_rows)
+{
+    memset(s->acc, 0, n_rows * sizeof *s->acc);
+    for (size_t from = 0; from < k; from += DEPTH) {
+        const size_t to = from + DEPTH < k ? from + DEPTH : k;
+        pack(t, s->panel, row, from, to);
+        multiply_rows(s, to - from, x + from, k, n_rows);
+    }
 }
 
 AKV_INLINE void mul(enum akv_dtype t, const struct akv_mul *m)
 {
-    for (size_t o = m->from; o < m->to; o += ROWS) {
-        const size_t n_out = m->to - o < ROWS ? m->to - o : ROWS;
-        const uint8_t *row[ROWS];
-        for (size_t i = 0; i < ROWS; i++)
-            row[i] = m->w + (o + (i < n_out ? i : n_out - 1)) * m->row_bytes;
-        if (m->act->n_rows == 1) {
-            stream(t, row, m->act->x, m->act->k, m->y + o, n_out);
-        } else {
-            pack(t, m->scratch, m->act->k, row);
-            multiply_rows(m->scratch, m->act, m->y + o, m->y_stride, n_out);
+    const struct akv_act *act = m->act;
+    struct scratch *s = m->scratch;
+    for (size_t first = 0; first < act->n_rows; first += TILE) {
+        const size_t n_rows = act->n_rows - first < TILE ? act->n_rows - first : TILE;
+        for (size_t o = m->from; o < m->to; o += PANEL) {
+            const size_t n_out = m->to - o < PANEL ? m->to - o : PANEL;
+            const uint8_t *row[PANEL];
+            for (size_t i = 0; i < PANEL; i++)
+                row[i] = m->w + (o + (i < n_out ? i : n_out - 1)) * m->row_bytes;
+            if (n_rows == 1)
+                stream(t, row, act->x + first * act->k, act->k, s->acc[0]);
+            else
+                tile(t, s, row, act->x + first * act->k, act->k, n_rows);
+            for (size_t r = 0; r < n_rows; r++)
+                memcpy(m->y + (first + r) * m->y_stride + o, s->acc[r], n_out * sizeof *m->y);
         }
     }
 }
@@ -160,7 +197,7 @@ void akv_avx2_mulf(const struct akv_mul *m)
         mul(AKV_F16, m);
 }
 
-size_t akv_avx2_mulf_scratch_bytes(size_t k)
+size_t akv_avx2_mulf_scratch_bytes(void)
 {
-    return k * sizeof(__m256);
+    return sizeof(struct scratch);
 }

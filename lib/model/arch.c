@@ -144,9 +144,5 @@ int akv_arch_check_keys(const struct akv_arch *a, const struct akv_gguf *g, stru
             return akv_fail(err, AKV_E_INCOMPAT, "%s: key %s at offset %llu: %s is not supported yet", g->path,
                             akv_str_show(kv->key).s, (unsigned long long)kv->offset, what);
     }
-    uint32_t parts = 0;
-    int rc = akv_gguf_u32(g, "split.count", &parts, err);
-    if (rc >= 0 && parts > 1)
-        return akv_fail(err, AKV_E_INCOMPAT, "%s: one of %u parts of a split model: not supported yet", g->path, parts);
-    return rc < 0 ? rc : 0;
+    return 0;
 }

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "model/gguf_note.h"
@@ -169,31 +168,7 @@ static int read_file(struct akv_ggufin *r, bool keys_only)
     return 0;
 }
 
-static int read_stamp(const struct akv_gguf *g, struct akv_stamp *s, struct akv_err *err)
-{
-    struct stat st;
-    if (fstat(g->map.fd, &st) < 0)
-        return akv_fail_errno(err, "%s: cannot stat", g->path);
-    *s = (struct akv_stamp){.dev = st.st_dev,
-                            .ino = st.st_ino,
-                            .size = (uint64_t)st.st_size,
-                            .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-                            .ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec};
-    return 0;
-}
-
-int akv_gguf_restat(const struct akv_gguf *g, struct akv_err *err)
-{
-    struct akv_stamp now;
-    int rc = read_stamp(g, &now, err);
-    if (rc < 0)
-        return rc;
-    if (now.size != g->stamp.size || now.mtime_ns != g->stamp.mtime_ns || now.ctime_ns != g->stamp.ctime_ns)
-        return akv_fail(err, AKV_E_INPUT, "%s: changed while in use", g->path);
-    return 0;
-}
-
-static int open_file(struct akv_gguf *g, const char *path, bool keys_only, struct akv_err *err)
+int akv_gguf_open_one(struct akv_gguf *g, const char *path, bool keys_only, struct akv_err *err)
 {
     *g = (struct akv_gguf){.map.fd = -1};
     struct akv_ggufin r = {.g = g, .err = err};
@@ -206,7 +181,7 @@ static int open_file(struct akv_gguf *g, const char *path, bool keys_only, struc
         goto out;
     r.p = g->map.data;
     r.size = g->map.size;
-    if ((rc = read_stamp(g, &g->stamp, err)) < 0)
+    if ((rc = akv_gguf_stat(g, &g->stamp, err)) < 0)
         goto out;
     if (g->stamp.size != g->map.size) {
         rc = akv_fail(err, AKV_E_INPUT, "%s: changed while it was opened", path);
@@ -220,20 +195,31 @@ out:
     return rc;
 }
 
+static int open_all(struct akv_gguf *g, const char *path, bool keys_only, struct akv_err *err)
+{
+    int rc = akv_gguf_open_one(g, path, keys_only, err);
+    if (rc == 0 && (rc = akv_gguf_join(g, keys_only, err)) < 0)
+        akv_gguf_close(g);
+    return rc;
+}
+
 int akv_gguf_open(struct akv_gguf *g, const char *path, struct akv_err *err)
 {
-    return open_file(g, path, false, err);
+    return open_all(g, path, false, err);
 }
 
 int akv_gguf_open_keys(struct akv_gguf *g, const char *path, struct akv_err *err)
 {
-    return open_file(g, path, true, err);
+    return open_all(g, path, true, err);
 }
 
 void akv_gguf_close(struct akv_gguf *g)
 {
     if (g->map.data)
         akv_map_close(&g->map);
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        akv_gguf_close(&g->parts[i]);
+    free(g->parts);
     free(g->path);
     free(g->kv);
     free((void *)g->kv_by_name);

@@ -59,7 +59,7 @@ struct akv_stamp {
 struct akv_gguf {
     char *path;
     struct akv_map map;
-    struct akv_stamp stamp; /* when it was mapped */
+    struct akv_stamp stamp; /* when it was mapped; of a split model: of all parts together */
     uint32_t version, alignment;
     uint64_t n_kv, n_tensors;
     uint64_t data_offset; /* of the tensor data in the file */
@@ -69,23 +69,28 @@ struct akv_gguf {
     const struct akv_tensor **tensors_by_name; /* ascending byte order */
     /* Oddities without consequence, one a line (no path, no newline at the end), NULL if none: an empty key, gaps in the data */
     char *warnings;
+    struct akv_gguf *parts; /* of a split model: the files behind the first; their tensors are in `tensors` above */
+    uint32_t n_parts;       /* 0: there are none */
 };
 
-/* Caps: keys and tensors of a file; bytes of a key's and a tensor's name. */
+/* Caps: keys and tensors of a file; bytes of a key's and a tensor's name; parts of a split model. */
 #define AKV_GGUF_MAX_ENTRIES 65536u
 #define AKV_GGUF_MAX_KEY 65535u
 #define AKV_GGUF_MAX_NAME 64u
+#define AKV_GGUF_MAX_PARTS 1000u
 
 /*
  * A damaged file, a key or tensor given twice: AKV_E_INPUT. Another version of the format, or a tensor type that is not known:
  * AKV_E_INCOMPAT.
+ * The first part of a split model (NAME-00001-of-0000N.gguf, split.count above 1) opens the others, which lie beside it: the keys
+ * are the first's, the tensors those of all. A part that is missing, or that says it is another, is named.
  */
 int akv_gguf_open(struct akv_gguf *g, const char *path, struct akv_err *err);
-/* Only the keys: n_tensors is 0, and nothing after the keys is looked at or need be there. */
+/* Only the keys: n_tensors is 0, and nothing after the keys is looked at or need be there, other parts included. */
 int akv_gguf_open_keys(struct akv_gguf *g, const char *path, struct akv_err *err);
 void akv_gguf_close(struct akv_gguf *g); /* safe on a zeroed or failed object */
 
-/* 0 while the open file has the size and times that it had when it was mapped; else AKV_E_INPUT. */
+/* 0 while the open files have the size and times that they had when they were mapped; else AKV_E_INPUT. */
 int akv_gguf_restat(const struct akv_gguf *g, struct akv_err *err);
 
 const struct akv_gguf_kv *akv_gguf_find(const struct akv_gguf *g, const char *key);

@@ -38,5 +38,14 @@ int akv_ggufin_count(struct akv_ggufin *r, uint64_t n, size_t min_bytes, const c
 
 /* The tensor infos and the places of their data; r stands at the first. */
 int akv_ggufin_tensors(struct akv_ggufin *r);
+/* tensors_by_name from tensors. AKV_E_INPUT: a name twice. */
+int akv_gguf_index_tensors(struct akv_gguf *g, struct akv_err *err);
+
+/* One file, whatever it says of being a part. */
+int akv_gguf_open_one(struct akv_gguf *g, const char *path, bool keys_only, struct akv_err *err);
+/* g, just opened, may be the first part of a split model: open the others and take in their tensors; the keys alone need none. */
+int akv_gguf_join(struct akv_gguf *g, bool keys_only, struct akv_err *err);
+/* The present state of all files of g. AKV_E_INPUT: a part has changed since it was opened. */
+int akv_gguf_stat(const struct akv_gguf *g, struct akv_stamp *s, struct akv_err *err);
 
 #endif

@@ -131,17 +131,14 @@ static int check_overlap(struct akv_ggufin *r, const struct akv_tensor **by_plac
     return 0;
 }
 
-static int index_tensors(struct akv_ggufin *r)
+int akv_gguf_index_tensors(struct akv_gguf *g, struct akv_err *err)
 {
-    struct akv_gguf *g = r->g;
-    int rc = check_overlap(r, g->tensors_by_name);
-    if (rc < 0)
-        return rc;
+    for (uint64_t i = 0; i < g->n_tensors; i++)
+        g->tensors_by_name[i] = &g->tensors[i];
     qsort(g->tensors_by_name, g->n_tensors, sizeof *g->tensors_by_name, compare_tensor);
     for (uint64_t i = 1; i < g->n_tensors; i++)
         if (!compare_tensor(&g->tensors_by_name[i - 1], &g->tensors_by_name[i]))
-            return akv_fail(r->err, AKV_E_INPUT, "%s: tensor %s: listed twice", g->path,
-                            akv_str_show(g->tensors_by_name[i]->name).s);
+            return akv_fail(err, AKV_E_INPUT, "%s: tensor %s: listed twice", g->path, akv_str_show(g->tensors_by_name[i]->name).s);
     return 0;
 }
 
@@ -162,5 +159,7 @@ int akv_ggufin_tensors(struct akv_ggufin *r)
         rc = find_data(r);
     for (uint64_t i = 0; rc == 0 && i < g->n_tensors; i++)
         rc = place_tensor(g, &g->tensors[i], r->err);
-    return rc < 0 || !g->n_tensors ? rc : index_tensors(r);
+    if (rc < 0 || !g->n_tensors || (rc = check_overlap(r, g->tensors_by_name)) < 0)
+        return rc;
+    return akv_gguf_index_tensors(g, r->err);
 }

@@ -213,7 +213,7 @@ int akv_inspect_model(const struct akv_model *m, const char *path, char **json, 
     json_object_set_new(o, "path", json_string(path));
     json_object_set_new(o, "architecture", json_stringn(arch.s, arch.len));
     json_object_set_new(o, "name", json_stringn(name.s, name.len));
-    json_object_set_new(o, "file_bytes", json_integer((json_int_t)m->gguf.map.size));
+    json_object_set_new(o, "file_bytes", json_integer((json_int_t)m->gguf.stamp.size));
     json_object_set_new(o, "tensor_bytes", json_integer(tensor_bytes(&m->gguf)));
     json_object_set_new(o, "tensors", quant_mix(&m->gguf));
     if (m->arch)

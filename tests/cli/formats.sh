@@ -63,8 +63,11 @@ def page_key(parent, ids):
 def index_key(root, key):
     return sha(field(root) + field(key))
 
+def by_tag(ingredients):
+    return sorted(ingredients, key=lambda i: i.partition(b'=')[0])
+
 def root_of(ingredients):
-    return sha(b''.join(field(i) for i in sorted(ingredients)))
+    return sha(b''.join(map(field, by_tag(ingredients))))
 
 # ---- akv-stream(5): records
 
@@ -311,6 +314,7 @@ class Gguf:
             start = self.at
             self.value(kind)
             self.keys[name] = kind, self.b[start:self.at]
+        self.arch = self.keys[b'general.architecture'][1][8:]
         infos = []
         for _ in range(n_tensors):
             name = self.string()
@@ -354,22 +358,49 @@ class Gguf:
                 out += field(name) + field(b'%d' % kind) + field(value)
         return sha(out + field(b'pre=' + self.keys[b'tokenizer.ggml.pre'][1][8:]))
 
-    def u32(self, name):
-        return unpack_from('<I', self.keys[b'llama.' + name][1])[0]
+    def u32(self, name, default=None):
+        key = self.arch + b'.' + name
+        return unpack_from('<I', self.keys[key][1])[0] if key in self.keys else default
+
+    def dims(self, kind):
+        return self.u32(b'attention.' + kind + b'_length', self.u32(b'embedding_length') // self.u32(b'attention.head_count'))
+
+    def style(self):
+        return 'pairs' if self.arch == b'llama' else 'halves'
 
     def weights_digest(self):
         out = b''
         for name, label, dims, digest in self.tensors:
             out += field(name) + field(label.encode()) + field('x'.join(map(str, dims)).encode()) + field(digest)
         e, h = self.u32(b'embedding_length'), self.u32(b'attention.head_count')
-        for text in ('architecture=llama', 'dim_k=%d' % (e // h), 'dim_v=%d' % (e // h), 'n_embd=%d' % e,
+        for text in ('architecture=' + self.arch.decode(), 'dim_k=%d' % self.dims(b'key'), 'dim_v=%d' % self.dims(b'value'),
+                     'n_embd=%d' % e,
                      'n_ff=%d' % self.u32(b'feed_forward_length'), 'n_heads=%d' % h,
                      'n_kv_heads=%d' % self.u32(b'attention.head_count_kv'), 'n_layers=%d' % self.u32(b'block_count'),
-                     'n_rot=%d' % self.u32(b'rope.dimension_count'),
+                     'n_rot=%d' % self.u32(b'rope.dimension_count', self.dims(b'key')),
                      'rms_eps=%08x' % self.u32(b'attention.layer_norm_rms_epsilon'),
-                     'rope_base=%08x' % self.u32(b'rope.freq_base'), 'rope_style=pairs'):
+                     'rope_base=%08x' % self.u32(b'rope.freq_base'), 'rope_style=' + self.style()):
             out += field(text.encode())
         return sha(out)
+
+    def positions(self):
+        """The ingredients about RoPE and windows, where all is said in the file or by a default."""
+        out = {'rope.base': '%08x' % self.u32(b'rope.freq_base'), 'rope.style': self.style(), 'window': 'none',
+               'rope.dims': '%d' % self.u32(b'rope.dimension_count', self.dims(b'key'))}
+        if b'rope_freqs.weight' in (t[0] for t in self.tensors):
+            out['rope.factors'] = next(t[3] for t in self.tensors if t[0] == b'rope_freqs.weight').hex()
+        scaling = self.keys.get(self.arch + b'.rope.scaling.type')
+        if scaling:
+            out['rope.scaling'] = scaling[1][8:].decode()
+            out['rope.factor'] = '%08x' % self.u32(b'rope.scaling.factor')
+        if scaling and out['rope.scaling'] == 'yarn':
+            out.update({'rope.yarn.beta_fast': '42000000', 'rope.yarn.beta_slow': '3f800000', 'rope.yarn.ext_factor': '3f800000',
+                        'rope.yarn.context': '%d' % self.u32(b'rope.scaling.original_context_length')})
+        window, every = self.u32(b'attention.sliding_window', 0), self.u32(b'attention.sliding_window_pattern', 6)
+        if window:
+            layers = ''.join('l' if i % every < every - 1 else 'g' for i in range(self.u32(b'block_count')))
+            out.update({'window': '%d' % window, 'window.layers': layers, 'rope.base.local': '461c4000'})
+        return {tag.encode(): value.encode() for tag, value in out.items()}
 
 # ---- akv-store(5)
 
@@ -486,14 +517,12 @@ def main(what, *args):
     elif what == 'root': # the ingredients, from the model
         s, g = Stream(data), Gguf(args[1])
         want = {b'format': b'akv/1', b'kv': args[2].encode(), b'layout': b'k-dims-v-tokens', b'numerics': b'1', b'page': b'64',
-                b'rope.base': b'%08x' % g.u32(b'rope.freq_base'), b'rope.dims': b'%d' % g.u32(b'rope.dimension_count'),
-                b'rope.style': b'pairs', b'tokenizer': g.tokenizer_digest().hex().encode(),
-                b'weights': g.weights_digest().hex().encode(), b'window': b'none'}
+                b'tokenizer': g.tokenizer_digest().hex().encode(), b'weights': g.weights_digest().hex().encode(), **g.positions()}
         shown = dict(want)
         if len(args) > 3:
             want[b'salt'] = sha(open(args[3], 'rb').read()).hex().encode()
             shown[b'salted'] = b'1'
-        need(s.head[2] == sorted(t + b'=' + v for t, v in shown.items()), 3, 'ingredients')
+        need(s.head[2] == by_tag(t + b'=' + v for t, v in shown.items()), 3, 'ingredients')
         need(root_of([t + b'=' + v for t, v in want.items()]) == s.head[0], 3, 'root of the model')
         print(s.head[0].hex())
     elif what == 'tokens':
@@ -624,6 +653,13 @@ if t_begin "a root follows from model, KV dtype and salt as the pages say" tiny 
     done
     for dtype in f16 q8_0 q4_0 q4_1; do
         t_run 0 "$AKV_BUILD/tests/mkmodel" --dtype $dtype --layers 1 --tied -o other.gguf
+        t_run 0 akv-prefill -m other.gguf -o root.akv full.tok
+        t_run 0 read_with root root.akv other.gguf f16
+    done
+    for options in '--arch qwen2' '--arch qwen3 --head-dim 64' '--arch gemma3 --window 9' '--rope linear' '--rope factors' \
+        '--arch gemma3 --window 5 --pattern 2 --softcap 30 --rope yarn'; do
+        # shellcheck disable=SC2086 # a list of options
+        t_run 0 "$AKV_BUILD/tests/mkmodel" --dtype q8_0 --layers 3 $options -o other.gguf
         t_run 0 akv-prefill -m other.gguf -o root.akv full.tok
         t_run 0 read_with root root.akv other.gguf f16
     done

@@ -40,9 +40,9 @@ static inline int temp_teardown(void **state)
 /* A path in the directory, in one of a few static buffers. */
 static inline const char *temp_path(const char *name)
 {
-    static char paths[4][256];
+    static char paths[16][256];
     static unsigned turn;
-    char *p = paths[turn++ % 4];
+    char *p = paths[turn++ % 16];
     snprintf(p, sizeof paths[0], "%s/%s", temp_dir, name);
     return p;
 }
@@ -71,20 +71,37 @@ static inline void read_whole(const char *path, struct akv_buf *b)
     close(fd);
 }
 
-/* Run the mkmodel beside this program: options as one string. Returns the path of the file. */
-static inline const char *make_model(const char *name, const char *options)
+/* Run a program beside this one with these arguments. */
+static inline void run_beside(const char *program, const char *arguments)
 {
     char self[2048], command[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     assert_true(n > 0);
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
-    const char *path = temp_path(name);
-    snprintf(command, sizeof command, "'%s/mkmodel' -o '%s' %s", self, path, options);
-    int status = system(command);
-    if (status != 0)
+    assert_true(snprintf(command, sizeof command, "'%s/%s' %s", self, program, arguments) < (int)sizeof command);
+    if (system(command) != 0)
         fail_msg("cannot run %s (make units builds it)", command);
+}
+
+/* Run mkmodel: options as one string. Returns the path of the file. */
+static inline const char *make_model(const char *name, const char *options)
+{
+    char arguments[1024];
+    const char *path = temp_path(name);
+    assert_true(snprintf(arguments, sizeof arguments, "-o '%s' %s", path, options) < (int)sizeof arguments);
+    run_beside("mkmodel", arguments);
     return path;
+}
+
+/* Run splitmodel: the model at path in n parts called name. Returns the path of the first. */
+static inline const char *split_model(const char *path, const char *name, unsigned n)
+{
+    char arguments[1024], first[128];
+    snprintf(first, sizeof first, "%s-%05u-of-%05u.gguf", name, 1u, n);
+    assert_true(snprintf(arguments, sizeof arguments, "'%s' '%s' %u", path, temp_path(name), n) < (int)sizeof arguments);
+    run_beside("splitmodel", arguments);
+    return temp_path(first);
 }
 
 /* ---- GGUF by hand ---- */
