@@ -116,7 +116,7 @@ asan ubsan tsan:
 	@$(MAKE) VARIANT=$@ BUILD=build/$@ AKV_FAST=1 check
 
 check-long:
-	@$(MAKE) check
+	@AKV_LONG=1 $(MAKE) check
 	@$(MAKE) asan
 	@$(MAKE) ubsan
 	@$(MAKE) tsan
