@@ -8,7 +8,6 @@
 #include "kernels/kernels.h"
 
 /* scalar_mul.c */
-float akv_scalar_widen(enum akv_dtype dtype, const uint8_t *row, size_t i); /* element i of a row of F32, F16 or BF16 */
 bool akv_scalar_has(enum akv_dtype dtype);
 void akv_scalar_mul(const struct akv_mul *m);
 size_t akv_scalar_mul_scratch_bytes(enum akv_dtype dtype, size_t k);

@@ -1,23 +1,28 @@
 /*
- * Scalar specification of the matrix product (numerics R1, R2). One output at a time, K ascending, the chain starts at +0.
+ * Scalar specification of the matrix product (numerics R1, R2). One output at a
+ * time, K ascending, the chain starts at +0.
  *
- * Order per block of 32 elements. Exact integers: w is the code with the dtype's offset taken off or its codebook value, s the sub-scale
- * and ms the minimum's (of 16 elements in Q2_K, Q3_K, Q6_K, of 32 in Q4_K, Q5_K, IQ4_XS), q the activations; d_a their scale, d, m,
- * dmin the f16 scales (MXFP4: 2^(e - 128)) widened:
- *   Q4_0, Q5_0, Q8_0, IQ4_NL, MXFP4:  acc = fma(d * d_a, (float) sum(w * q), acc)
- *   Q4_1, Q5_1:                       acc = fma(d * d_a, (float) sum(w * q), acc), then
- *                                     acc = fma(m, d_a * (float) sum(q), acc)
- *   Q3_K, Q6_K, IQ4_XS:               acc = fma(d * d_a, (float) sum(s * sum(w * q)), acc)
- *   Q2_K, Q4_K, Q5_K:                 acc = fma(d * d_a, (float) sum(s * sum(w * q)), acc), then
- *                                     acc = fma(-(dmin * d_a), (float) sum(ms * sum(q)), acc)
- * and per element:
- *   F32, F16, BF16:                   acc = fma(w, x, acc), w widened exactly
+ * Order per block of 32 elements. Exact integers: w is the code with the
+ * dtype's offset taken off or its codebook value, s the sub-scale and ms the
+ * minimum's (of 16 elements in Q2_K, Q3_K, Q6_K, of 32 in Q4_K, Q5_K, IQ4_XS),
+ * q the activations; d_a their scale, d, m, dmin the f16 scales (MXFP4: 2^(e -
+ * 128)) widened: Q4_0, Q5_0, Q8_0, IQ4_NL, MXFP4:  acc = fma(d * d_a, (float)
+ * sum(w * q), acc) Q4_1, Q5_1:                       acc = fma(d * d_a, (float)
+ * sum(w * q), acc), then acc = fma(m, d_a * (float) sum(q), acc) Q3_K, Q6_K,
+ * IQ4_XS:               acc = fma(d * d_a, (float) sum(s * sum(w * q)), acc)
+ *   Q2_K, Q4_K, Q5_K:                 acc = fma(d * d_a, (float) sum(s * sum(w
+ * * q)), acc), then acc = fma(-(dmin * d_a), (float) sum(ms * sum(q)), acc) and
+ * per element: F32, F16, BF16:                   acc = fma(w, x, acc), w
+ * widened exactly
  */
 #include "kernels/fp32.h"
 #include "kernels/scalar.h"
 #include "kernels/scalar_quant.h"
 
-/* Continue an output's chain over 32 weights, which meet q, its scale and the sums of its halves. */
+#define PIECE 64u /* float weights that are widened at once */
+
+/* Continue an output's chain over 32 weights, which meet q, its scale and the
+ * sums of its halves. */
 static float step(const struct akv_weights *b, enum akv_minimum minimum, const int8_t *q, float d, const int32_t *sum, float acc)
 {
     int32_t isum = 0;
@@ -35,40 +40,43 @@ static float step(const struct akv_weights *b, enum akv_minimum minimum, const i
     return acc;
 }
 
-static float dot_quantised(enum akv_dtype dtype, const uint8_t *w, const struct akv_act *act, size_t row)
+/* Output o of every activation row. */
+static void mul_quantised(const struct akv_mul *m, size_t o)
 {
-    const struct akv_dtype_info *t = &akv_dtypes[dtype];
-    const struct akv_quant *quant = &akv_quants[dtype];
-    const int8_t *q = act->q + row * act->k;
-    const float *d = act->d + row * (act->k / AKV_QBLOCK);
-    const int32_t *sum = act->sum + row * (act->k / 16);
-    float acc = 0;
+    const struct akv_dtype_info *t = &akv_dtypes[m->dtype];
+    const struct akv_quant *quant = &akv_quants[m->dtype];
+    const struct akv_act *act = m->act;
+    const uint8_t *w = m->w + o * m->row_bytes;
+    for (size_t row = 0; row < act->n_rows; row++)
+        m->y[row * m->y_stride + o] = 0;
     for (size_t i = 0; i < act->k; i += AKV_QBLOCK) {
         struct akv_weights b;
         quant->unpack(&b, w + i / t->block * t->block_bytes, i % t->block / AKV_QBLOCK);
-        acc = step(&b, quant->minimum, q + i, d[i / AKV_QBLOCK], sum + i / 16, acc);
+        for (size_t row = 0; row < act->n_rows; row++) {
+            const size_t at = row * act->k + i;
+            float *acc = &m->y[row * m->y_stride + o];
+            *acc = step(&b, quant->minimum, act->q + at, act->d[at / AKV_QBLOCK], act->sum + at / 16, *acc);
+        }
     }
-    return acc;
 }
 
-float akv_scalar_widen(enum akv_dtype dtype, const uint8_t *row, size_t i)
+/* The same for floats: a row of weights is widened piece by piece. */
+static void mul_floats(const struct akv_mul *m, size_t o)
 {
-    float x;
-    if (dtype == AKV_F32)
-        memcpy(&x, row + 4 * i, sizeof x);
-    else if (dtype == AKV_BF16)
-        x = akv_float((uint32_t)akv_load16(row + 2 * i) << 16);
-    else
-        x = akv_f32_from_f16(akv_load16(row + 2 * i));
-    return x;
-}
-
-static float dot_floats(enum akv_dtype dtype, const uint8_t *w, const float *x, size_t k)
-{
-    float acc = 0;
-    for (size_t i = 0; i < k; i++)
-        acc = akv_fma(akv_scalar_widen(dtype, w, i), x[i], acc);
-    return acc;
+    const struct akv_act *act = m->act;
+    const uint8_t *w = m->w + o * m->row_bytes;
+    for (size_t row = 0; row < act->n_rows; row++)
+        m->y[row * m->y_stride + o] = 0;
+    for (size_t from = 0; from < act->k; from += PIECE) {
+        const size_t n = act->k - from < PIECE ? act->k - from : PIECE;
+        float piece[PIECE];
+        akv_scalar_dequant(m->dtype, piece, w + from * akv_dtypes[m->dtype].block_bytes, n);
+        for (size_t row = 0; row < act->n_rows; row++) {
+            float *acc = &m->y[row * m->y_stride + o];
+            for (size_t i = 0; i < n; i++)
+                *acc = akv_fma(piece[i], act->x[row * act->k + from + i], *acc);
+        }
+    }
 }
 
 bool akv_scalar_has(enum akv_dtype dtype)
@@ -78,13 +86,11 @@ bool akv_scalar_has(enum akv_dtype dtype)
 
 void akv_scalar_mul(const struct akv_mul *m)
 {
-    const struct akv_act *act = m->act;
-    for (size_t row = 0; row < act->n_rows; row++) {
-        for (size_t o = m->from; o < m->to; o++) {
-            const uint8_t *w = m->w + o * m->row_bytes;
-            m->y[row * m->y_stride + o] = akv_dtypes[m->dtype].quantised ? dot_quantised(m->dtype, w, act, row)
-                                                                         : dot_floats(m->dtype, w, act->x + row * act->k, act->k);
-        }
+    for (size_t o = m->from; o < m->to; o++) {
+        if (akv_dtypes[m->dtype].quantised)
+            mul_quantised(m, o);
+        else
+            mul_floats(m, o);
     }
 }
 

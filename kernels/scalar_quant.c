@@ -1,6 +1,7 @@
 /*
- * The dtypes in blocks of 32: f16 scales first (MXFP4: one exponent byte), then the codes. Of 16 bytes of nibbles, byte i holds element
- * i in its low half and element i + 16 in its high half.
+ * The dtypes in blocks of 32: f16 scales first (MXFP4: one exponent byte), then
+ * the codes. Of 16 bytes of nibbles, byte i holds element i in its low half and
+ * element i + 16 in its high half.
  */
 #include "kernels/scalar_quant.h"
 
@@ -26,7 +27,7 @@ static void begin(struct akv_weights *b, float d)
 }
 
 /* Elements i and i + 16 from byte i. */
-static void nibbles(struct akv_weights *b, const uint8_t *p, int offset)
+static void nibbles(struct akv_weights *restrict b, const uint8_t *restrict p, int offset)
 {
     for (size_t i = 0; i < 16; i++) {
         b->w[i] = (int8_t)((p[i] & 15) + offset);
@@ -35,13 +36,13 @@ static void nibbles(struct akv_weights *b, const uint8_t *p, int offset)
 }
 
 /* The fifth bits, element i's in bit i of a little-endian word. */
-static void fifth_bits(struct akv_weights *b, const uint8_t *p)
+static void fifth_bits(struct akv_weights *restrict b, const uint8_t *restrict p)
 {
     for (size_t i = 0; i < AKV_QBLOCK; i++)
         b->w[i] = (int8_t)(b->w[i] + ((p[i / 8] >> i % 8) & 1) * 16);
 }
 
-static void from_codebook(struct akv_weights *b, const uint8_t *p, const int8_t values[16])
+static void from_codebook(struct akv_weights *restrict b, const uint8_t *restrict p, const int8_t values[16])
 {
     for (size_t i = 0; i < 16; i++) {
         b->w[i] = values[p[i] & 15];
@@ -50,7 +51,7 @@ static void from_codebook(struct akv_weights *b, const uint8_t *p, const int8_t 
 }
 
 /* d, codes - 8 */
-void akv_unpack_q4_0(struct akv_weights *b, const uint8_t *p, size_t i)
+void akv_unpack_q4_0(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     (void)i;
     begin(b, akv_f32_from_f16(akv_load16(p)));
@@ -58,7 +59,7 @@ void akv_unpack_q4_0(struct akv_weights *b, const uint8_t *p, size_t i)
 }
 
 /* d, m, codes */
-void akv_unpack_q4_1(struct akv_weights *b, const uint8_t *p, size_t i)
+void akv_unpack_q4_1(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     (void)i;
     begin(b, akv_f32_from_f16(akv_load16(p)));
@@ -67,7 +68,7 @@ void akv_unpack_q4_1(struct akv_weights *b, const uint8_t *p, size_t i)
 }
 
 /* d, fifth bits, low nibbles; codes - 16 */
-void akv_unpack_q5_0(struct akv_weights *b, const uint8_t *p, size_t i)
+void akv_unpack_q5_0(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     (void)i;
     begin(b, akv_f32_from_f16(akv_load16(p)));
@@ -76,7 +77,7 @@ void akv_unpack_q5_0(struct akv_weights *b, const uint8_t *p, size_t i)
 }
 
 /* d, m, fifth bits, low nibbles */
-void akv_unpack_q5_1(struct akv_weights *b, const uint8_t *p, size_t i)
+void akv_unpack_q5_1(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     (void)i;
     begin(b, akv_f32_from_f16(akv_load16(p)));
@@ -86,7 +87,7 @@ void akv_unpack_q5_1(struct akv_weights *b, const uint8_t *p, size_t i)
 }
 
 /* d, 32 signed bytes */
-void akv_unpack_q8_0(struct akv_weights *b, const uint8_t *p, size_t i)
+void akv_unpack_q8_0(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     (void)i;
     begin(b, akv_f32_from_f16(akv_load16(p)));
@@ -94,15 +95,16 @@ void akv_unpack_q8_0(struct akv_weights *b, const uint8_t *p, size_t i)
 }
 
 /* d, codes of the codebook */
-void akv_unpack_iq4_nl(struct akv_weights *b, const uint8_t *p, size_t i)
+void akv_unpack_iq4_nl(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     (void)i;
     begin(b, akv_f32_from_f16(akv_load16(p)));
     from_codebook(b, p + 2, akv_iq4_values);
 }
 
-/* exponent e (E8M0, 255 is NaN), codes of the codebook, whose values are doubled: d = 2^(e - 128), subnormal below e = 2 */
-void akv_unpack_mxfp4(struct akv_weights *b, const uint8_t *p, size_t i)
+/* exponent e (E8M0, 255 is NaN), codes of the codebook, whose values are
+ * doubled: d = 2^(e - 128), subnormal below e = 2 */
+void akv_unpack_mxfp4(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     (void)i;
     const uint32_t e = p[0];

@@ -69,16 +69,22 @@ static unsigned work(struct akv_pool *p, unsigned thread)
     }
 }
 
+/* Whether there is a batch after the one seen, or none will come: a worker may have seen the last one's number as another's. */
+static bool is_woken(struct akv_pool *p, unsigned seen)
+{
+    return batch_of(atomic_load(&p->state)) != seen || atomic_load(&p->quit);
+}
+
 static void wait_for_batch(struct akv_pool *p, unsigned seen)
 {
     for (unsigned i = 0; i < SPINS; i++) {
-        if (batch_of(atomic_load_explicit(&p->state, memory_order_acquire)) != seen)
+        if (is_woken(p, seen))
             return;
         _mm_pause();
     }
     pthread_mutex_lock(&p->lock);
     atomic_fetch_add(&p->n_sleeping, 1);
-    while (batch_of(atomic_load(&p->state)) == seen)
+    while (!is_woken(p, seen))
         pthread_cond_wait(&p->wake, &p->lock);
     atomic_fetch_sub(&p->n_sleeping, 1);
     pthread_mutex_unlock(&p->lock);

@@ -113,7 +113,8 @@ int akv_known_tips(const struct akv_known *k, size_t from, struct akv_key **out,
     *n_out = 0;
     if (rc < 0)
         goto out;
-    for (const struct akv_known_page *p = k->pages + from; n && p < k->pages + k->n; p++) {
+    for (size_t at = from; at < k->n; at++) {
+        const struct akv_known_page *p = &k->pages[at];
         if (!p->n_tokens)
             continue;
         sorted[n_sorted++] = p;

@@ -230,7 +230,8 @@ static int note(struct akv_writer *w, int rc, struct akv_err *err)
 {
     if (rc < 0 && !w->failed) {
         w->failed = rc;
-        akv_err_prefix(err, "%s", w->name);
+        if (rc != AKV_E_IO) /* a failed write says where */
+            akv_err_prefix(err, "%s", w->name);
     }
     return rc;
 }

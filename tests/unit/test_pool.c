@@ -200,6 +200,27 @@ static void open_and_close(void **state)
     akv_pool_close(NULL);
 }
 
+static void no_work(void *ctx, size_t task, unsigned thread)
+{
+    (void)ctx;
+    (void)task;
+    (void)thread;
+}
+
+/* Closing right behind a batch ends, however late a worker comes to it. */
+static void close_behind_a_batch(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3000; i++) {
+        struct akv_pool *p = NULL;
+        struct akv_err err = {0};
+        assert_ok(akv_pool_open(&p, 4, &err), &err);
+        for (unsigned k = 0; k < 1 + i % 3; k++)
+            akv_pool_run(p, no_work, NULL, 8);
+        akv_pool_close(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +231,7 @@ int main(void)
         cmocka_unit_test(float_environment_is_standard),
         cmocka_unit_test(fenv_enter_and_leave),
         cmocka_unit_test(open_and_close),
+        cmocka_unit_test(close_behind_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
