@@ -13,12 +13,15 @@
 
 /*
  * Ask for the bytes that a stream of weights comes to after this place: the processor's own prefetchers follow eight rows at once
- * badly. Any address will do: past the matrix lies the next one, or nothing.
+ * badly. To the second cache, as there are too many for the first; and one line of those further on, so that their page has been
+ * looked up by then. Any address will do: past the matrix lies the next one, or nothing.
  */
 AKV_INLINE void akv_prefetch(const uint8_t *w, size_t off, size_t bytes)
 {
+    const uintptr_t at = (uintptr_t)w + off + 16384;
+    _mm_prefetch((const char *)(at + 8192), _MM_HINT_T1);
     for (size_t i = 0; i < bytes; i += 64)
-        _mm_prefetch((const char *)((uintptr_t)w + off + 16384 + i), _MM_HINT_T1);
+        _mm_prefetch((const char *)(at + i), _MM_HINT_T1);
 }
 
 /* avx2_vec.c */

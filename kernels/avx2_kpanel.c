@@ -193,6 +193,6 @@ void akv_kpanel_iq4_xs(struct akv_panel p[8], const uint8_t *const row[AKV_PANEL
         p[b].d = d;
         p[b].scale = _mm256_blend_epi16(s, _mm256_slli_epi32(s, 16), 0xaa);
         akv_panel_nibbles(p[b].w, row, off + 8 + 16 * (size_t)b);
-        akv_panel_lookup(p[b].w, akv_panel_iq4_values());
+        akv_panel_lookup(p[b].w, akv_iq4_values, 0);
     }
 }

@@ -1,5 +1,6 @@
 /*
- * Matrix product with quantised weights: eight outputs in the lanes, K ascending.
+ * Matrix product with quantised weights: eight outputs in the lanes, K ascending. A template: avx2_mulq.c and avx2_kquant.c alone
+ * include it and make of it one function a dtype.
  *
  * Eight weight rows make a panel (avx2_panel.h). Up to four activation rows share its loads, four bytes of each broadcast at a time: one
  * multiplication gives sums of pairs for all eight outputs. As many of them are added in 16 bits as can be, codes being unsigned, before
@@ -14,6 +15,8 @@
 #define GROUP 4u /* activation rows that share a panel's loads */
 #define TILE 64u /* activation rows that share a panel's packing */
 #define ROWS AKV_PANEL_ROWS
+
+/* Keeps the sums in their order and so in registers: left free, compilers gather the loads first and spill the sums. */
 #define STAY(v) __asm__ volatile("" : "+x"(v))
 
 /*
@@ -32,6 +35,7 @@ struct pass {
     const uint8_t *row[ROWS]; /* weights */
     struct akv_panel *panel;  /* the same, packed */
     size_t n_blocks;          /* of 32 */
+    size_t unit_bytes;        /* of a block or super-block of a row */
     const struct act_block *act;
     const int8_t *q; /* the first activation row */
 };
@@ -84,36 +88,6 @@ AKV_INLINE int sums_of_16(enum akv_dtype t)
 AKV_INLINE size_t unit_of(enum akv_dtype t)
 {
     return t == AKV_Q2_K || t == AKV_Q3_K || t == AKV_Q4_K || t == AKV_Q5_K || t == AKV_Q6_K || t == AKV_IQ4_XS ? 8 : 1;
-}
-
-AKV_INLINE size_t unit_bytes(enum akv_dtype t)
-{
-    switch (t) {
-    case AKV_MXFP4:
-        return 17;
-    case AKV_Q4_1:
-        return 20;
-    case AKV_Q5_0:
-        return 22;
-    case AKV_Q5_1:
-        return 24;
-    case AKV_Q8_0:
-        return 34;
-    case AKV_Q2_K:
-        return 84;
-    case AKV_Q3_K:
-        return 110;
-    case AKV_IQ4_XS:
-        return 136;
-    case AKV_Q4_K:
-        return 144;
-    case AKV_Q5_K:
-        return 176;
-    case AKV_Q6_K:
-        return 210;
-    default: /* Q4_0, IQ4_NL */
-        return 18;
-    }
 }
 
 AKV_INLINE __m256i broadcast4(const int8_t *q)
@@ -201,7 +175,7 @@ AKV_INLINE akv_kpanel_fn *kpanel_fn(enum akv_dtype t)
 /* Pack the unit (a block or super-block) that begins with block b. */
 AKV_INLINE void pack_unit(enum akv_dtype t, struct akv_panel *to, const struct pass *p, size_t b)
 {
-    const size_t off = b / unit_of(t) * unit_bytes(t);
+    const size_t off = b / unit_of(t) * p->unit_bytes;
     if (unit_of(t) == 1)
         akv_panel_pack(t, to, p->row, off);
     else
@@ -211,7 +185,7 @@ AKV_INLINE void pack_unit(enum akv_dtype t, struct akv_panel *to, const struct p
 /* Ask for what the stream comes to after block b: evenly, for the processor has few places to wait in. */
 AKV_INLINE void prefetch(enum akv_dtype t, const struct pass *p, size_t b)
 {
-    const size_t bytes = ROWS * unit_bytes(t) / unit_of(t); /* of a block of eight rows */
+    const size_t bytes = ROWS * p->unit_bytes / unit_of(t); /* of a block of eight rows */
     akv_prefetch(p->row[0], b * bytes, bytes);
 }
 
@@ -327,7 +301,7 @@ AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_
 AKV_INLINE void mul_quantised(enum akv_dtype t, const struct akv_mul *m)
 {
     const size_t n_blocks = m->act->k / AKV_QBLOCK;
-    struct pass p = {.panel = m->scratch, .n_blocks = n_blocks};
+    struct pass p = {.panel = m->scratch, .n_blocks = n_blocks, .unit_bytes = akv_dtypes[t].block_bytes};
     struct act_block *scales = (void *)(p.panel + n_blocks);
     p.act = scales;
     for (size_t first = 0; first < m->act->n_rows; first += TILE) {

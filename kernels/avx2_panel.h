@@ -6,12 +6,14 @@
 #define AKV_KERNELS_AVX2_PANEL_H
 
 #include "kernels/avx2.h"
+#include "kernels/scalar_quant.h"
 
 #define AKV_PANEL_ROWS 8u
 
 /* One block of 32 columns; what a dtype does not have is not written. Pairs: two int16 in each lane. */
 struct akv_panel {
-    __m256i w[8];    /* w[g]: columns 4g..4g+3 of row 0, then of row 1, ...: unsigned codes; Q8_0 and IQ4 signed values */
+    __m256i w
+        [8]; /* w[g]: columns 4g..4g+3 of row 0, then of row 1, ...: unsigned codes; Q8_0 and IQ4 signed values, MXFP4 values + 12 */
     __m256 d, m;     /* scales; minima, or scales of the minima */
     __m256i scale;   /* sub-scale of the block, or of its first half, twice: a pair */
     __m256i offset;  /* pair for the halves: sub-scales of the minima, or -32 (Q6_K), -4 (Q3_K) times the sub-scales */
@@ -89,17 +91,13 @@ AKV_INLINE void akv_panel_fifth(__m256i w[8], __m256i bits)
     }
 }
 
-/* Codes 0..15 to a dtype's values. */
-AKV_INLINE void akv_panel_lookup(__m256i w[8], __m128i values)
+/* Codes 0..15 to values of a codebook, plus an offset. */
+AKV_INLINE void akv_panel_lookup(__m256i w[8], const int8_t values[16], int8_t offset)
 {
+    const __m128i v = _mm_add_epi8(_mm_loadu_si128((const __m128i *)(const void *)values), _mm_set1_epi8(offset));
 #pragma GCC unroll 8
     for (int g = 0; g < 8; g++)
-        w[g] = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), w[g]);
-}
-
-AKV_INLINE __m128i akv_panel_iq4_values(void)
-{
-    return _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
+        w[g] = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(v), w[g]);
 }
 
 /* MXFP4's exponent, the lowest byte of every lane: 2^(e - 128), NaN for 255. */
@@ -115,7 +113,6 @@ AKV_INLINE __m256 akv_panel_e8m0(__m256i t)
 /* The block of 32 at byte off of eight rows. */
 AKV_INLINE void akv_panel_pack(enum akv_dtype t, struct akv_panel *p, const uint8_t *const row[AKV_PANEL_ROWS], size_t off)
 {
-    const __m128i mxfp4 = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0); /* its values + 12 */
     __m256i head[4];
     __m256 m;
     akv_panel_transpose(head, row, off);
@@ -139,12 +136,12 @@ AKV_INLINE void akv_panel_pack(enum akv_dtype t, struct akv_panel *p, const uint
         break;
     case AKV_IQ4_NL:
         akv_panel_nibbles(p->w, row, off + 2);
-        akv_panel_lookup(p->w, akv_panel_iq4_values());
+        akv_panel_lookup(p->w, akv_iq4_values, 0);
         break;
     case AKV_MXFP4:
         p->d = akv_panel_e8m0(head[0]);
         akv_panel_nibbles(p->w, row, off + 1);
-        akv_panel_lookup(p->w, mxfp4);
+        akv_panel_lookup(p->w, akv_mxfp4_values, 12);
         break;
     default:
         akv_panel_bytes(p->w, row, off + 2);

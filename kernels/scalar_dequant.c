@@ -1,7 +1,6 @@
 /*
- * Rows of a weight matrix as f32. Order of operations, each rounded: d * scale
- * (the sub-scale, where there is one), times the integer w; then one addition
- * of m (Q4_1, Q5_1) or one subtraction of dmin * min (Q2_K, Q4_K, Q5_K).
+ * Rows of a weight matrix as f32. Order of operations, each rounded: d * scale (the sub-scale, where there is one), times the
+ * integer w; then one addition of m (Q4_1, Q5_1) or one subtraction of dmin * min (Q2_K, Q4_K, Q5_K).
  */
 #include "kernels/fp32.h"
 #include "kernels/scalar.h"

@@ -1,8 +1,7 @@
 /*
- * The dtypes in super-blocks of 256: eight blocks of 32 with integer sub-scales
- * under one f16 scale, and one for the minima where there are some. Two- and
- * three-bit codes lie in planes of 32 bytes: byte l of half h holds elements
- * 128h + 32j + l, j = 0..3, from its lowest bits up.
+ * The dtypes in super-blocks of 256: eight blocks of 32 with integer sub-scales under one f16 scale, and one for the minima where
+ * there are some. Two- and three-bit codes lie in planes of 32 bytes: byte l of half h holds elements 128h + 32j + l, j = 0..3,
+ * from its lowest bits up.
  */
 #include "kernels/fp32.h"
 #include "kernels/scalar_quant.h"
@@ -13,8 +12,7 @@ static int nibble(uint8_t byte, size_t i)
     return (byte >> i % 2 * 4) & 15;
 }
 
-/* 16 bytes, sub-scale low and minimum high, one for 16 elements; 64 bytes of
- * 2-bit codes; d; dmin */
+/* 16 bytes, sub-scale low and minimum high, one for 16 elements; 64 bytes of 2-bit codes; d; dmin */
 void akv_unpack_q2_k(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     const uint8_t *codes = p + 16 + i / 4 * 32;
@@ -28,15 +26,15 @@ void akv_unpack_q2_k(struct akv_weights *restrict b, const uint8_t *restrict p, 
         b->w[l] = (int8_t)((codes[l] >> 2 * (i % 4)) & 3);
 }
 
-/* Sub-scale j of Q3_K: six bits, the low four in nibbles of eight bytes, the
- * high two in four bytes. */
+/* Sub-scale j of Q3_K: six bits, the low four in nibbles of eight bytes, the high two in four bytes. */
 static int32_t q3_k_scale(const uint8_t *p, size_t j)
 {
     return (nibble(p[j % 8], j / 8) | ((p[8 + j % 4] >> 2 * (j / 4)) & 3) << 4) - 32;
 }
 
-/* 32 bytes of third bits, block i's in bit i; 64 bytes of 2-bit codes; 12 bytes
- * of 6-bit sub-scales; d. Codes - 4, sub-scales - 32 */
+/*
+ * 32 bytes of third bits, block i's in bit i; 64 bytes of 2-bit codes; 12 bytes of 6-bit sub-scales; d. Codes - 4, sub-scales - 32
+ */
 void akv_unpack_q3_k(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     const uint8_t *codes = p + 32 + i / 4 * 32;
@@ -48,10 +46,8 @@ void akv_unpack_q3_k(struct akv_weights *restrict b, const uint8_t *restrict p, 
 }
 
 /*
- * d, dmin, and 12 bytes of 6-bit sub-scales and minima of Q4_K and Q5_K: those
- * of blocks 0..3 in the low six bits of bytes 0..3 and 4..7; of blocks 4..7 the
- * low four bits in the nibbles of bytes 8..11 and the high two on top of bytes
- * 0..3 and 4..7.
+ * d, dmin, and 12 bytes of 6-bit sub-scales and minima of Q4_K and Q5_K: those of blocks 0..3 in the low six bits of bytes 0..3 and
+ * 4..7; of blocks 4..7 the low four bits in the nibbles of bytes 8..11 and the high two on top of bytes 0..3 and 4..7.
  */
 static void scales_of_32(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
@@ -81,9 +77,8 @@ void akv_unpack_q5_k(struct akv_weights *restrict b, const uint8_t *restrict p, 
 }
 
 /*
- * 128 bytes of low nibbles, 64 of two high bits in planes, 16 signed sub-scales
- * for 16 elements each, d. Codes - 32. In a half of 128 elements, blocks 0 and
- * 1 take the low nibbles of 64 bytes, blocks 2 and 3 the high ones.
+ * 128 bytes of low nibbles, 64 of two high bits in planes, 16 signed sub-scales for 16 elements each, d. Codes - 32. In a half of
+ * 128 elements, blocks 0 and 1 take the low nibbles of 64 bytes, blocks 2 and 3 the high ones.
  */
 void akv_unpack_q6_k(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
@@ -96,9 +91,8 @@ void akv_unpack_q6_k(struct akv_weights *restrict b, const uint8_t *restrict p, 
 }
 
 /*
- * d; sub-scales of six bits, - 32: the high two in a 16-bit word, the low four
- * in four bytes of nibbles; 128 bytes of codes, those of a block in 16 bytes of
- * nibbles as in IQ4_NL
+ * d; sub-scales of six bits, - 32: the high two in a 16-bit word, the low four in four bytes of nibbles; 128 bytes of codes, those
+ * of a block in 16 bytes of nibbles as in IQ4_NL
  */
 void akv_unpack_iq4_xs(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {

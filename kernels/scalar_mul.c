@@ -1,19 +1,20 @@
 /*
- * Scalar specification of the matrix product (numerics R1, R2). One output at a
- * time, K ascending, the chain starts at +0.
+ * Scalar specification of the matrix product (numerics R1, R2). Of each output: K ascending, the chain starts at +0.
  *
- * Order per block of 32 elements. Exact integers: w is the code with the
- * dtype's offset taken off or its codebook value, s the sub-scale and ms the
- * minimum's (of 16 elements in Q2_K, Q3_K, Q6_K, of 32 in Q4_K, Q5_K, IQ4_XS),
- * q the activations; d_a their scale, d, m, dmin the f16 scales (MXFP4: 2^(e -
- * 128)) widened: Q4_0, Q5_0, Q8_0, IQ4_NL, MXFP4:  acc = fma(d * d_a, (float)
- * sum(w * q), acc) Q4_1, Q5_1:                       acc = fma(d * d_a, (float)
- * sum(w * q), acc), then acc = fma(m, d_a * (float) sum(q), acc) Q3_K, Q6_K,
- * IQ4_XS:               acc = fma(d * d_a, (float) sum(s * sum(w * q)), acc)
- *   Q2_K, Q4_K, Q5_K:                 acc = fma(d * d_a, (float) sum(s * sum(w
- * * q)), acc), then acc = fma(-(dmin * d_a), (float) sum(ms * sum(q)), acc) and
- * per element: F32, F16, BF16:                   acc = fma(w, x, acc), w
- * widened exactly
+ * Order per block of 32 elements, by dtype. Exact integers: w is the code less the dtype's offset, or its codebook value; s the
+ * sub-scale and ms that of the minimum (of 16 elements in Q2_K, Q3_K, Q6_K, of 32 in Q4_K, Q5_K, IQ4_XS); q the activations.
+ * d_a is the activations' scale; d, m, dmin are the f16 scales of the block or super-block widened (MXFP4: d = 2^(e - 128)).
+ *
+ *   Q4_0, Q5_0, Q8_0, IQ4_NL, MXFP4   acc = fma(d * d_a, (float) sum(w * q), acc)
+ *   Q4_1, Q5_1                        acc = fma(d * d_a, (float) sum(w * q), acc)
+ *                                     acc = fma(m, d_a * (float) sum(q), acc)
+ *   Q3_K, Q6_K, IQ4_XS                acc = fma(d * d_a, (float) sum(s * sum(w * q)), acc)
+ *   Q2_K, Q4_K, Q5_K                  acc = fma(d * d_a, (float) sum(s * sum(w * q)), acc)
+ *                                     acc = fma(-(dmin * d_a), (float) sum(ms * sum(q)), acc)
+ *
+ * and per element:
+ *
+ *   F32, F16, BF16                    acc = fma(w, x, acc), w widened exactly
  */
 #include "kernels/fp32.h"
 #include "kernels/scalar.h"
@@ -21,8 +22,7 @@
 
 #define PIECE 64u /* float weights that are widened at once */
 
-/* Continue an output's chain over 32 weights, which meet q, its scale and the
- * sums of its halves. */
+/* Continue an output's chain over 32 weights, which meet q, its scale and the sums of its halves. */
 static float step(const struct akv_weights *b, enum akv_minimum minimum, const int8_t *q, float d, const int32_t *sum, float acc)
 {
     int32_t isum = 0;

@@ -1,7 +1,6 @@
 /*
- * The dtypes in blocks of 32: f16 scales first (MXFP4: one exponent byte), then
- * the codes. Of 16 bytes of nibbles, byte i holds element i in its low half and
- * element i + 16 in its high half.
+ * The dtypes in blocks of 32: f16 scales first (MXFP4: one exponent byte), then the codes. Of 16 bytes of nibbles, byte i holds
+ * element i in its low half and element i + 16 in its high half.
  */
 #include "kernels/scalar_quant.h"
 
@@ -102,8 +101,7 @@ void akv_unpack_iq4_nl(struct akv_weights *restrict b, const uint8_t *restrict p
     from_codebook(b, p + 2, akv_iq4_values);
 }
 
-/* exponent e (E8M0, 255 is NaN), codes of the codebook, whose values are
- * doubled: d = 2^(e - 128), subnormal below e = 2 */
+/* exponent e (E8M0, 255 is NaN), codes of the codebook, whose values are doubled: d = 2^(e - 128), subnormal below e = 2 */
 void akv_unpack_mxfp4(struct akv_weights *restrict b, const uint8_t *restrict p, size_t i)
 {
     (void)i;
