@@ -201,8 +201,7 @@ static void print_json(struct tool *t, const struct akv_request *r, const struct
     char *dump = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     if (!dump)
         cmd_die(5, "out of memory for the reply");
-    cmd_out_write(&t->out, dump, strlen(dump));
-    cmd_out_write(&t->out, "\n", 1);
+    cmd_out_line(&t->out, dump);
     free(dump);
     json_decref(line);
 }

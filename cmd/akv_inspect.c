@@ -203,8 +203,7 @@ static void print_record(struct tool *t, const json_t *o)
 static void take_record(struct tool *t, const char *json)
 {
     if (t->json && !t->verify) {
-        cmd_out_write(&t->out, json, strlen(json));
-        cmd_out_write(&t->out, "\n", 1);
+        cmd_out_line(&t->out, json);
     }
     json_t *o = load_shown(json);
     count(t, o);
@@ -286,8 +285,7 @@ static void print_root(struct tool *t, const struct akv_model *m)
         cmd_die_err(&err);
     json_t *o = json_loads(json, 0, NULL);
     if (t->json) {
-        cmd_out_write(&t->out, json, strlen(json));
-        cmd_out_write(&t->out, "\n", 1);
+        cmd_out_line(&t->out, json);
     } else {
         print(t, "  root %s\n", str(o, "root"));
         print_fields(t, json_object_get(o, "fields"));
@@ -313,8 +311,7 @@ static void inspect_model(struct tool *t, const char *path)
     if (json_object_get(o, "chat_template_error"))
         cmd_note("%s: chat template: %s", path, str(o, "chat_template_error"));
     if (t->json) {
-        cmd_out_write(&t->out, json, strlen(json));
-        cmd_out_write(&t->out, "\n", 1);
+        cmd_out_line(&t->out, json);
     } else {
         print_model(t, o);
         if (reason.code)

@@ -128,8 +128,7 @@ static int list_one(void *ctx, const struct akv_pin *pin, struct akv_err *err)
         char *dump = o ? json_dumps(o, JSON_COMPACT) : NULL;
         if (!dump)
             cmd_die(5, "out of memory");
-        cmd_out_write(&t->out, dump, strlen(dump));
-        cmd_out_write(&t->out, "\n", 1);
+        cmd_out_line(&t->out, dump);
         free(dump);
         json_decref(o);
         return 0;

@@ -80,8 +80,7 @@ static void put_request(struct tool *t, const struct akv_request *r)
     size_t len;
     if (akv_request_json(r, &json, &len, &err) < 0)
         cmd_die_err(&err);
-    cmd_out_write(&t->out, json, len);
-    cmd_out_write(&t->out, "\n", 1);
+    cmd_out_line(&t->out, json);
     free(json);
 }
 
@@ -165,8 +164,7 @@ static int compare(struct tool *t, const struct akv_request *r, struct akv_err *
     akv_request_free(base);
     if (rc == 1) {
         t->differs = true;
-        cmd_out_write(&t->out, words, strlen(words));
-        cmd_out_write(&t->out, "\n", 1);
+        cmd_out_line(&t->out, words);
         free(words);
         rc = 0;
     }

@@ -162,8 +162,7 @@ static int put_text(struct tool *t, const char *id, const char *text, size_t len
         snprintf(err->msg, sizeof err->msg, "request %.40s: its text is not valid UTF-8: use --decode without --json", id);
         return err->code;
     }
-    cmd_out_write(&t->out, dump, strlen(dump));
-    cmd_out_write(&t->out, "\n", 1);
+    cmd_out_line(&t->out, dump);
     free(dump);
     return 1;
 }
@@ -215,8 +214,7 @@ static int record_next(struct tool *t, struct akv_input *in, char **notes, struc
     akv_request_free(r);
     if (bad < 0)
         return bad;
-    cmd_out_write(&t->out, json, len);
-    cmd_out_write(&t->out, "\n", 1);
+    cmd_out_line(&t->out, json);
     free(json);
     return 1;
 }

@@ -41,7 +41,7 @@ char *cmd_escaped(const char *text); /* on one line: control bytes as \xNN */
 /* ---- opts.c: the common options ---- */
 
 struct cmd_opts {
-    const char *model, *pre, *out, *stats_path, *store, *template_name;
+    const char *model, *pre, *out, *stats_path, *store;
     bool stats, save, no_store;
     unsigned threads;
     uint32_t n_ctx;
@@ -133,6 +133,7 @@ struct cmd_out {
 /* -o FILE, or standard output. binary: refuse a terminal. */
 void cmd_out_open(struct cmd_out *o, const char *path, bool binary);
 void cmd_out_write(struct cmd_out *o, const void *p, size_t n); /* or die with status 5 */
+void cmd_out_line(struct cmd_out *o, const char *text);         /* the text and a newline */
 /* Flush, sync and move into place; dies on failure. */
 void cmd_out_commit(struct cmd_out *o);
 void cmd_out_remove_temps(void);

@@ -218,6 +218,12 @@ void cmd_out_write(struct cmd_out *o, const void *p, size_t n)
     }
 }
 
+void cmd_out_line(struct cmd_out *o, const char *text)
+{
+    cmd_out_write(o, text, strlen(text));
+    cmd_out_write(o, "\n", 1);
+}
+
 void cmd_out_commit(struct cmd_out *o)
 {
     if (o->temp) {

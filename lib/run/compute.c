@@ -134,7 +134,9 @@ static int prepare(struct akv_session *s, const struct akv_record *rec, bool reu
         rc = akv_session_need_writer(s, err);
     if (rc == 0 && reuse)
         rc = akv_lookup(s, rec->ids, n, st, err);
-    uint32_t cached = rc == 0 ? s->seq.n_tokens : 0;
+    if (rc < 0)
+        return rc;
+    uint32_t cached = s->seq.n_tokens;
     st->cached_tokens = cached == n ? n - 1 : cached;
     st->prefilled_tokens = n - st->cached_tokens;
     st->hit = !cached ? "none" : st->cached_tokens == n - 1 ? "full" : "partial";
