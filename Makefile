@@ -39,7 +39,9 @@ LIBS := -lzstd -lxxhash -lcrypto -ljansson -ljq -lpcre2-8 -lutf8proc -lpthread -
 
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard lib/*/*.c kernels/*.c)))
 TOOLS    := $(patsubst cmd/akv_%.c,akv-%,$(sort $(wildcard cmd/akv_*.c)))
-CMD_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out cmd/akv_%.c,$(sort $(wildcard cmd/*.c))))
+# cmd/NAME_*.c is of akv-NAME alone, the rest of cmd/ of every tool.
+own = $(sort $(wildcard cmd/$(1:akv-%=%)_*.c))
+CMD_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out cmd/akv_%.c $(foreach t,$(TOOLS),$(call own,$t)),$(sort $(wildcard cmd/*.c))))
 UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 UNIT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/unit/test_%.c,$(sort $(wildcard tests/unit/*.c))))
 TESTTOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/tools/*.c)))
@@ -84,6 +86,8 @@ $(BUILD)/libakv.so: $(LIB_OBJ)
 $(BUILD)/akv-%: $(BUILD)/cmd/akv_%.o $(CMD_OBJ) $(BUILD)/libakv.so
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -L$(BUILD) -lakv -ljansson -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib'
+
+$(foreach t,$(TOOLS),$(eval $(BUILD)/$t: $(patsubst %.c,$(BUILD)/%.o,$(call own,$t))))
 
 # Unit tests see the internals and link the archive.
 $(UNITS): $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(UNIT_OBJ) $(BUILD)/libakv.a

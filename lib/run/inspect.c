@@ -1,15 +1,14 @@
-/* Records and models described as JSON, for akv-inspect. */
+/* The records of a stream described as JSON, for akv-inspect. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/json.h"
-#include "chat/jinja.h"
-#include "engine/engine.h"
+#include "run/describe.h"
 #include "run/input.h"
 #include "run/session.h"
 
-static json_t *json_hex(const void *p, size_t n)
+json_t *akv_describe_hex(const void *p, size_t n)
 {
     char hex[AKV_SHA_HEX];
     akv_hex(hex, p, n);
@@ -27,7 +26,7 @@ static json_t *json_fields(const struct akv_head *h)
 static void describe_head(json_t *o, const struct akv_head *h)
 {
     const struct akv_geom *g = &h->geom;
-    json_object_set_new(o, "root", json_hex(&h->root, sizeof h->root));
+    json_object_set_new(o, "root", akv_describe_hex(&h->root, sizeof h->root));
     json_object_set_new(o, "geometry",
                         json_pack("{s:i, s:i, s:i, s:i, s:s, s:i, s:I}", "layers", (int)g->n_layers, "kv_heads", (int)g->n_kv_heads,
                                   "k_dims", (int)g->dim_k, "v_dims", (int)g->dim_v, "dtype", g->dtype == AKV_KV_F16 ? "f16" : "f32",
@@ -40,15 +39,15 @@ static void describe_page(json_t *o, const struct akv_reader *r, const struct ak
     json_t *ids = json_array();
     for (uint32_t i = 0; i < p->n_tokens; i++)
         json_array_append_new(ids, json_integer((json_int_t)p->ids[i]));
-    json_object_set_new(o, "key", json_hex(&p->key, sizeof p->key));
-    json_object_set_new(o, "parent", p->has_parent ? json_hex(&p->parent, sizeof p->parent) : json_null());
+    json_object_set_new(o, "key", akv_describe_hex(&p->key, sizeof p->key));
+    json_object_set_new(o, "parent", p->has_parent ? akv_describe_hex(&p->parent, sizeof p->parent) : json_null());
     json_object_set_new(o, "open", json_boolean(akv_reader_page_open(r)));
     json_object_set_new(o, "index", json_integer((json_int_t)p->index));
     json_object_set_new(o, "n", json_integer((json_int_t)p->n_tokens));
     json_object_set_new(o, "codec", json_string(p->codec == AKV_CODEC_PLANES ? "planes" : "raw"));
     json_object_set_new(o, "raw_bytes", json_integer((json_int_t)p->raw_bytes));
     json_object_set_new(o, "coded_bytes", json_integer((json_int_t)p->coded_bytes));
-    json_object_set_new(o, "sha256", json_hex(p->raw_sha, sizeof p->raw_sha));
+    json_object_set_new(o, "sha256", akv_describe_hex(p->raw_sha, sizeof p->raw_sha));
     json_object_set_new(o, "tokens", ids);
 }
 
@@ -73,7 +72,7 @@ static void describe_end(json_t *o, const struct akv_reader *r)
     const struct akv_key *tips = akv_reader_tips(r, &n);
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_hex(&tips[i], sizeof tips[i]));
+        json_array_append_new(list, akv_describe_hex(&tips[i], sizeof tips[i]));
     json_object_set_new(o, "tips", list);
 }
 
@@ -96,7 +95,7 @@ static int page_body(const struct akv_reader *r, const struct akv_page_rec *p, u
     return rc;
 }
 
-static int dump(json_t *o, char **json, struct akv_err *err)
+int akv_describe_done(json_t *o, char **json, struct akv_err *err)
 {
     struct akv_buf b;
     akv_buf_init(&b, 0);
@@ -147,83 +146,11 @@ int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t 
     if (rc >= 0 && event == AKV_EV_PAGE && (body || flags & AKV_INSPECT_VERIFY))
         rc = page_body(in->reader, akv_reader_page(in->reader), body, body_bytes, err);
     if (rc >= 0)
-        rc = dump(o, json, err);
+        rc = akv_describe_done(o, json, err);
     json_decref(o);
     if (rc < 0)
         akv_err_prefix(err, "%s: record %llu", in->in.name, (unsigned long long)akv_reader_record(in->reader));
     return rc < 0 ? rc : 1;
-}
-
-static json_int_t tensor_bytes(const struct akv_gguf *g)
-{
-    size_t sum = 0;
-    for (uint64_t i = 0; i < g->n_tensors; i++)
-        sum += g->tensors[i].bytes;
-    return (json_int_t)sum;
-}
-
-/* Tensors and bytes by type: {"Q4_1":{"tensors":210,"bytes":...}}. */
-static json_t *quant_mix(const struct akv_gguf *g)
-{
-    json_t *mix = json_object();
-    for (uint64_t i = 0; i < g->n_tensors; i++) {
-        const struct akv_tensor *t = &g->tensors[i];
-        const char *name = akv_dtypes[t->dtype].name;
-        json_t *one = json_object_get(mix, name);
-        json_int_t n = json_integer_value(json_object_get(one, "tensors")),
-                   bytes = json_integer_value(json_object_get(one, "bytes"));
-        json_object_set_new(mix, name, json_pack("{s:I, s:I}", "tensors", n + 1, "bytes", bytes + (json_int_t)t->bytes));
-    }
-    return mix;
-}
-
-static void describe_weights(json_t *o, const struct akv_model *m)
-{
-    const struct akv_hparams *hp = &m->hp;
-    struct akv_geom g;
-    akv_engine_geom(m, AKV_KV_F16, &g);
-    json_object_update_new(o,
-                           json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I}", "layers", (json_int_t)hp->n_layers,
-                                     "width", (json_int_t)hp->n_embd, "ff", (json_int_t)hp->n_ff, "heads", (json_int_t)hp->n_heads,
-                                     "kv_heads", (json_int_t)hp->n_kv_heads, "k_dims", (json_int_t)hp->dim_k, "v_dims",
-                                     (json_int_t)hp->dim_v, "context", (json_int_t)hp->n_ctx_train, "rope_base",
-                                     (double)hp->rope_base, "kv_bytes_per_token", (json_int_t)akv_geom_token_bytes(&g)));
-}
-
-/* Whether there is a chat template, and why it cannot be used. */
-static void describe_template(json_t *o, const struct akv_model *m)
-{
-    struct akv_str text;
-    struct akv_jinja *parsed = NULL;
-    struct akv_err why = {0};
-    bool has = akv_model_template(m, NULL, &text) > 0;
-    json_object_set_new(o, "chat_template", json_boolean(has));
-    if (has && akv_jinja_parse(&parsed, text.s, text.len, &why) < 0)
-        json_object_set_new(o, "chat_template_error", json_string(why.msg));
-    akv_jinja_free(parsed);
-}
-
-int akv_inspect_model(const struct akv_model *m, const char *path, char **json, struct akv_err *err)
-{
-    struct akv_str arch = {"", 0}, name = {"", 0};
-    json_t *o = json_object();
-    akv_gguf_str(&m->gguf, "general.architecture", &arch, NULL);
-    akv_gguf_str(&m->gguf, "general.name", &name, NULL);
-    json_object_set_new(o, "type", json_string("model"));
-    json_object_set_new(o, "path", json_string(path));
-    json_object_set_new(o, "architecture", json_stringn(arch.s, arch.len));
-    json_object_set_new(o, "name", json_stringn(name.s, name.len));
-    json_object_set_new(o, "file_bytes", json_integer((json_int_t)m->gguf.stamp.size));
-    json_object_set_new(o, "tensor_bytes", json_integer(tensor_bytes(&m->gguf)));
-    json_object_set_new(o, "tensors", quant_mix(&m->gguf));
-    if (m->arch)
-        describe_weights(o, m);
-    json_object_set_new(o, "vocabulary", json_integer((json_int_t)akv_tok_n_vocab(m->tok)));
-    json_object_set_new(o, "tokenizer", json_hex(akv_tok_digest(m->tok), AKV_SHA_BYTES));
-    describe_template(o, m);
-    int rc = dump(o, json, err);
-    json_decref(o);
-    return rc;
 }
 
 int akv_session_root(struct akv_session *s, char **json, struct akv_err *err)
@@ -231,8 +158,9 @@ int akv_session_root(struct akv_session *s, char **json, struct akv_err *err)
     int rc = akv_session_need_head(s, err);
     if (rc < 0)
         return rc;
-    json_t *o = json_pack("{s:o, s:o}", "root", json_hex(&s->head.root, sizeof s->head.root), "fields", json_fields(&s->head));
-    rc = dump(o, json, err);
+    json_t *o =
+        json_pack("{s:o, s:o}", "root", akv_describe_hex(&s->head.root, sizeof s->head.root), "fields", json_fields(&s->head));
+    rc = akv_describe_done(o, json, err);
     json_decref(o);
     return rc;
 }

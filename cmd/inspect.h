@@ -1,0 +1,34 @@
+/* akv-inspect: its options, and what the answers to its questions share: one file a question. */
+#ifndef AKV_CMD_INSPECT_H
+#define AKV_CMD_INSPECT_H
+
+#include <jansson.h>
+
+#include "cmd.h"
+
+struct inspect {
+    struct cmd_opts o;
+    bool json, verify, quick, raw, text, root;
+    struct akv_model *model; /* for --text */
+    struct cmd_out out;
+    uint64_t n_done; /* files described */
+};
+
+/* ---- akv_inspect.c: a description, as the library writes it, taken apart and shown ---- */
+
+void inspect_print(struct inspect *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Parsed; its strings fit for a line: names and ingredients come from elsewhere and may hold anything. */
+json_t *inspect_load(const char *json);
+long long inspect_num(const json_t *o, const char *key);
+const char *inspect_str(const json_t *o, const char *key); /* "-" when there is none */
+void inspect_fields(struct inspect *t, const json_t *fields);
+
+/* ---- inspect_stream.c ---- */
+
+void inspect_stream(struct inspect *t, struct akv_input *in, const char *name);
+
+/* ---- inspect_model.c ---- */
+
+void inspect_model(struct inspect *t, const char *path);
+
+#endif

@@ -1,0 +1,136 @@
+/* Streams and store objects: described record by record, verified, or their KV bytes. */
+#include <stdlib.h>
+
+#include "inspect.h"
+
+/* Over the records of one stream. */
+struct totals {
+    long long pages, tokens, requests, sections, raw_bytes, coded_bytes;
+};
+
+/* The text of a page on one line, control bytes escaped. */
+static void print_text(struct inspect *t, const json_t *ids)
+{
+    size_t n = json_array_size(ids), len;
+    uint32_t *v = cmd_alloc(n * sizeof *v);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (uint32_t)json_integer_value(json_array_get(ids, i));
+    char *text;
+    struct akv_err err = {0};
+    if (akv_decode(t->model, v, n, false, &text, &len, &err) < 0)
+        cmd_die_err(&err);
+    inspect_print(t, "    \"");
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+            inspect_print(t, c == '\n' ? "\\n" : "\\x%02x", c);
+        else
+            cmd_out_write(&t->out, text + i, 1);
+    }
+    inspect_print(t, "\"\n");
+    free(text);
+    free(v);
+}
+
+static void count(struct totals *s, const json_t *o)
+{
+    switch (*inspect_str(o, "type")) {
+    case 'P':
+        s->pages++;
+        s->tokens += inspect_num(o, "n");
+        s->raw_bytes += inspect_num(o, "raw_bytes");
+        s->coded_bytes += inspect_num(o, "coded_bytes");
+        break;
+    case 'Q':
+        s->requests++;
+        break;
+    case 'E':
+        s->sections++;
+        break;
+    }
+}
+
+static void print_record(struct inspect *t, const json_t *o)
+{
+    const json_t *g = json_object_get(o, "geometry");
+    switch (*inspect_str(o, "type")) {
+    case 'H':
+        inspect_print(t, "H  root %s\n   %lld layers, %lld kv heads, %lld + %lld dims, %s, %lld bytes per token\n",
+                      inspect_str(o, "root"), inspect_num(g, "layers"), inspect_num(g, "kv_heads"), inspect_num(g, "k_dims"),
+                      inspect_num(g, "v_dims"), inspect_str(g, "dtype"), inspect_num(g, "bytes_per_token"));
+        inspect_fields(t, json_object_get(o, "fields"));
+        break;
+    case 'P':
+        inspect_print(t, "P  %.16s  page %lld, %2lld tokens, %s %lld -> %lld bytes (%.2f)%s\n", inspect_str(o, "key"),
+                      inspect_num(o, "index"), inspect_num(o, "n"), inspect_str(o, "codec"), inspect_num(o, "raw_bytes"),
+                      inspect_num(o, "coded_bytes"),
+                      inspect_num(o, "coded_bytes") ? (double)inspect_num(o, "raw_bytes") / (double)inspect_num(o, "coded_bytes")
+                                                    : 0.0,
+                      json_is_true(json_object_get(o, "open")) ? "  open: its parent is elsewhere" : "");
+        if (cmd_verbose)
+            inspect_print(t, "    key %s\n    parent %s\n    sha256 %s\n", inspect_str(o, "key"), inspect_str(o, "parent"),
+                          inspect_str(o, "sha256"));
+        if (t->text)
+            print_text(t, json_object_get(o, "tokens"));
+        break;
+    case 'Q':
+        inspect_print(t, "Q  %s: %lld tokens\n", inspect_str(o, "id"), inspect_num(o, "n"));
+        break;
+    case 'E':
+        for (size_t i = 0; i < json_array_size(json_object_get(o, "tips")); i++)
+            inspect_print(t, "E  tip %.16s\n", json_string_value(json_array_get(json_object_get(o, "tips"), i)));
+        break;
+    }
+}
+
+static void take_record(struct inspect *t, struct totals *s, const char *json)
+{
+    if (t->json && !t->verify) {
+        cmd_out_line(&t->out, json);
+    }
+    json_t *o = inspect_load(json);
+    count(s, o);
+    if (!t->json && !t->verify && !t->raw)
+        print_record(t, o);
+    json_decref(o);
+}
+
+static void print_totals(struct inspect *t, const struct totals *s, const char *name)
+{
+    char *line = cmd_escaped(name);
+    t->n_done++;
+    if (t->verify)
+        inspect_print(t, "%s: ok: %lld pages, %lld tokens, %lld requests\n", line, s->pages, s->tokens, s->requests);
+    else if (!t->json && !t->raw)
+        inspect_print(t, "%lld pages, %lld tokens, %lld requests, %lld sections, %lld -> %lld bytes\n", s->pages, s->tokens,
+                      s->requests, s->sections, s->raw_bytes, s->coded_bytes);
+    free(line);
+}
+
+void inspect_stream(struct inspect *t, struct akv_input *in, const char *name)
+{
+    unsigned flags = (t->verify ? AKV_INSPECT_VERIFY : 0) | (t->quick ? AKV_INSPECT_QUICK : 0);
+    struct totals s = {0};
+    for (;;) {
+        struct akv_err err = {0};
+        char *json = NULL;
+        uint8_t *body = NULL;
+        size_t n = 0;
+        int rc = akv_inspect_next(in, flags, &json, t->raw ? &body : NULL, &n, &err);
+        if (rc < 0 && t->verify) { /* the answer to --verify is no, whatever was wrong */
+            err.code = akv_exit_status(rc) == 5 ? rc : AKV_E_NO;
+            cmd_report(&err);
+            return;
+        }
+        if (rc < 0)
+            cmd_die_err(&err);
+        if (rc == 0)
+            break;
+        if (body)
+            cmd_out_write(&t->out, body, n);
+        take_record(t, &s, json);
+        free(json);
+        free(body);
+    }
+    print_totals(t, &s, name);
+}
