@@ -70,6 +70,13 @@ int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err
     return AKV_E_IO;
 }
 
+int akv_in_memory(struct akv_in *in, const void *p, size_t n, const char *name, struct akv_err *err)
+{
+    *in = (struct akv_in){.fd = -1, .buf = (uint8_t *)(uintptr_t)p, .end = n, .cap = n, .eof = true, .in_memory = true};
+    in->name = akv_strndup(name, strlen(name), err);
+    return in->name ? 0 : AKV_E_IO;
+}
+
 int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *err)
 {
     char *copy = akv_strndup(name, strlen(name), err);
@@ -87,7 +94,8 @@ int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *e
 void akv_in_release(struct akv_in *in)
 {
     free(in->name);
-    free(in->buf);
+    if (!in->in_memory)
+        free(in->buf);
     *in = (struct akv_in){.fd = -1};
 }
 
@@ -142,6 +150,15 @@ int akv_in_read(struct akv_in *in, void *p, size_t n, struct akv_err *err)
         return 0;
     return akv_fail(err, AKV_E_INPUT, "%s: offset %llu: input ends in the middle of a record", in->name,
                     (unsigned long long)in->offset);
+}
+
+const uint8_t *akv_in_take(struct akv_in *in, size_t n)
+{
+    if (!in->in_memory || in->end - in->at < n)
+        return NULL;
+    const uint8_t *p = in->buf + in->at;
+    akv_in_skip(in, n);
+    return p;
 }
 
 void akv_in_skip(struct akv_in *in, size_t n)

@@ -14,7 +14,7 @@ ssize_t akv_read_upto(int fd, void *p, size_t n, const char *name, struct akv_er
 
 /*
  * Buffered input over a descriptor (file, pipe, terminal) that can look ahead and read lines.
- * The descriptor is borrowed. `name` (copied) goes into messages. offset counts the bytes consumed.
+ * The descriptor is borrowed, and so is memory. `name` (copied) goes into messages. offset counts the bytes consumed.
  */
 struct akv_in {
     int fd;
@@ -22,11 +22,13 @@ struct akv_in {
     uint8_t *buf;
     size_t at, end, cap;
     uint64_t offset;
-    bool eof;
+    bool eof, in_memory;
     const volatile int *cancel; /* set by a signal: a read that it interrupts ends with AKV_E_CANCEL; may be NULL */
 };
 
 int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err);
+/* All of the input lies there. */
+int akv_in_memory(struct akv_in *in, const void *p, size_t n, const char *name, struct akv_err *err);
 void akv_in_release(struct akv_in *in);
 /* Go on with another descriptor from its first byte; what was left of the old one is dropped. */
 int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *err);
@@ -34,6 +36,8 @@ int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *e
 ssize_t akv_in_peek(struct akv_in *in, const uint8_t **p, size_t n, struct akv_err *err);
 /* Consume exactly n bytes into p; returns 1, 0 at a clean end (no byte left), or AKV_E_INPUT "ends in the middle". */
 int akv_in_read(struct akv_in *in, void *p, size_t n, struct akv_err *err);
+/* Consume n bytes and say where they lie, until the input is released; NULL, with nothing done, unless so many are in memory to stay. */
+const uint8_t *akv_in_take(struct akv_in *in, size_t n);
 /* Consume n bytes that a peek has shown. */
 void akv_in_skip(struct akv_in *in, size_t n);
 

@@ -174,14 +174,18 @@ static int check_parent(struct akv_reader *r, struct akv_err *err)
 
 static int read_body(struct akv_reader *r, uint64_t want_xxh, struct akv_err *err)
 {
-    akv_buf_clear(&r->body);
-    int rc = read_into(r, &r->body, r->body_left, err);
-    if (rc < 0)
-        return rc;
+    const uint8_t *body = akv_in_take(r->in, r->rec.coded_bytes);
+    if (!body) {
+        akv_buf_clear(&r->body);
+        int rc = read_into(r, &r->body, r->body_left, err);
+        if (rc < 0)
+            return rc;
+        body = (const uint8_t *)r->body.data;
+    }
     r->body_left = 0;
-    if (akv_xxh64(r->body.data, r->body.len) != want_xxh)
+    if (akv_xxh64(body, r->rec.coded_bytes) != want_xxh)
         return akv_fail(err, AKV_E_INPUT, "page %lu: the body is damaged (XXH64 differs)", (unsigned long)r->rec.index);
-    r->rec.coded = (const uint8_t *)r->body.data;
+    r->rec.coded = body;
     return 0;
 }
 

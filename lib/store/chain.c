@@ -5,64 +5,48 @@
 
 #include "store/store_dir.h"
 
-/* Open the object of a page that must be there. */
-static int open_page(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, int absent,
-                     struct akv_object_name *name, struct akv_err *err)
-{
-    struct akv_err why = {0};
-    int rc = akv_object_name(name, root, key, err);
-    if (rc < 0)
-        return rc;
-    int fd = akv_object_open(s, name, &why);
-    if (fd >= 0)
-        return fd;
-    if (why.code)
-        return akv_fail(err, why.code, "%s", why.msg);
-    return akv_fail(err, absent, AKV_OBJECT_FMT ": a page of the chain is not there", s->dir, name->s);
-}
-
-/* The page of this key by its header, in s->reader. */
-static int peek_page(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, int absent, uint64_t *bytes,
-                     struct akv_err *err)
+/* The page of this key by its header or whole, in s->object; it must be there. */
+static int read_page(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, const struct akv_head *want,
+                     bool headers_only, int absent, struct akv_err *err)
 {
     struct akv_object_name name;
-    struct stat st;
-    int fd = open_page(s, root, key, absent, &name, err);
-    if (fd < 0)
-        return fd;
-    *bytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-    int rc = akv_store_read(s, fd, &name, NULL, true, err);
-    if (rc == 0 && (!akv_key_eq(&akv_reader_page(s->reader)->key, key) || !akv_key_eq(&akv_reader_head(s->reader)->root, root)))
-        rc = akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": forged or renamed: it holds another page", s->dir, name.s);
-    return rc;
+    int rc = akv_object_name(&name, root, key, err);
+    if (rc < 0)
+        return rc;
+    rc = akv_object_read(s, &s->object, &name, want, headers_only, err);
+    if (rc == 0)
+        return akv_fail(err, absent, AKV_OBJECT_FMT ": a page of the chain is not there", s->dir, name.s);
+    if (rc == 1 &&
+        (!akv_key_eq(&akv_reader_page(s->object.reader)->key, key) || !akv_key_eq(&akv_reader_head(s->object.reader)->root, root)))
+        return akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": forged or renamed: it holds another page", s->dir, name.s);
+    return rc < 0 ? rc : 0;
 }
 
 int akv_chain_trace(struct akv_store *s, const struct akv_key *root, const struct akv_key *tip, int absent, struct akv_link **links,
                     size_t *n, struct akv_err *err)
 {
     struct akv_key key = *tip;
-    uint64_t bytes;
     *links = NULL;
     *n = 0;
-    int rc = peek_page(s, root, &key, absent, &bytes, err);
+    int rc = read_page(s, root, &key, NULL, true, absent, err);
     if (rc == 0) {
-        *n = akv_reader_page(s->reader)->index + (size_t)1;
+        *n = akv_reader_page(s->object.reader)->index + (size_t)1;
         *links = akv_alloc(*n, sizeof **links, err);
         rc = *links ? 0 : AKV_E_IO;
     }
     for (size_t i = *n; rc == 0 && i-- > 0;) {
-        const struct akv_page_rec *p = akv_reader_page(s->reader);
+        const struct akv_page_rec *p = akv_reader_page(s->object.reader);
         if (p->index != i || (i + 1 < *n && p->n_tokens != AKV_PAGE_TOKENS)) {
-            rc = akv_fail(err, AKV_E_INPUT, "%s: page %zu of the chain is not a full page of that index", s->in.name, i);
+            rc = akv_fail(err, AKV_E_INPUT, "%s: page %zu of the chain is not a full page of that index", s->object.in.name, i);
             break;
         }
-        (*links)[i] = (struct akv_link){.key = key, .n_tokens = p->n_tokens, .bytes = bytes};
+        (*links)[i] = (struct akv_link){.key = key, .n_tokens = p->n_tokens, .bytes = s->object.info.bytes};
         memcpy((*links)[i].raw_sha, p->raw_sha, AKV_SHA_BYTES);
         key = p->parent;
         if (i)
-            rc = peek_page(s, root, &key, absent, &bytes, err);
+            rc = read_page(s, root, &key, NULL, true, absent, err);
     }
-    akv_store_unread(s);
+    akv_object_forget(&s->object);
     if (rc < 0) {
         free(*links);
         *links = NULL;
@@ -90,19 +74,15 @@ int akv_chain_sum(struct akv_ref *ref, const struct akv_link *links, size_t n, s
 static int give_page(struct akv_store *s, const struct akv_key *root, const struct akv_link *link, struct akv_head *head,
                      akv_store_page_fn *fn, void *ctx, struct akv_err *err)
 {
-    struct akv_object_name name;
     bool first = !head->n_fields && !head->geom.n_layers;
-    int fd = open_page(s, root, &link->key, AKV_E_INPUT, &name, err);
-    if (fd < 0)
-        return fd;
-    int rc = akv_store_read(s, fd, &name, first ? NULL : head, false, err);
+    int rc = read_page(s, root, &link->key, first ? NULL : head, false, AKV_E_INPUT, err);
     if (rc == 0 && first)
-        rc = akv_head_copy(head, akv_reader_head(s->reader), err);
+        rc = akv_head_copy(head, akv_reader_head(s->object.reader), err);
     if (rc < 0)
         return rc;
-    const struct akv_page_rec *p = akv_reader_page(s->reader);
-    if (!akv_key_eq(&p->key, &link->key) || memcmp(p->raw_sha, link->raw_sha, AKV_SHA_BYTES))
-        return akv_fail(err, AKV_E_INPUT, "%s: the page has changed", s->in.name);
+    const struct akv_page_rec *p = akv_reader_page(s->object.reader);
+    if (memcmp(p->raw_sha, link->raw_sha, AKV_SHA_BYTES))
+        return akv_fail(err, AKV_E_INPUT, "%s: the page has changed", s->object.in.name);
     return fn(ctx, head, p, err);
 }
 
@@ -121,7 +101,7 @@ int akv_store_chain(struct akv_store *s, const struct akv_ref *ref, akv_store_pa
                       ref->name ? ref->name : "");
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = give_page(s, &ref->root, &links[i], &head, fn, ctx, err);
-    akv_store_unread(s);
+    akv_object_forget(&s->object);
     akv_head_release(&head);
     free(links);
     return rc < 0 ? rc : 0;

@@ -23,11 +23,11 @@ struct later_pages {
 static int note_entry(void *ctx, const struct akv_object_name *name, struct akv_err *err)
 {
     struct later_pages *l = ctx;
-    int fd = akv_object_open(l->store, name, NULL);
-    if (fd < 0 || akv_store_read(l->store, fd, name, NULL, true, NULL) < 0)
+    struct akv_object *o = &l->store->object;
+    if (akv_object_read(l->store, o, name, NULL, true, NULL) != 1)
         return 0;
-    const struct akv_page_rec *p = akv_reader_page(l->store->reader);
-    if (p->index <= l->index || !akv_key_eq(&akv_reader_head(l->store->reader)->root, l->root))
+    const struct akv_page_rec *p = akv_reader_page(o->reader);
+    if (p->index <= l->index || !akv_key_eq(&akv_reader_head(o->reader)->root, l->root))
         return 0;
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 64;
@@ -55,22 +55,22 @@ int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const str
     struct akv_object_name name;
     int rc = akv_object_name(&name, root, key, err);
     if (rc == 0)
-        rc = akv_object_list(s, note_entry, &later, err);
+        rc = s->ops->list(s, note_entry, &later, err);
     if (rc == 0)
         rc = akv_known_add(&gone, key, NULL, false, err);
     if (rc < 0)
         goto out;
     qsort(later.list, later.n, sizeof *later.list, by_index);
-    akv_object_quarantine(s, &name, -1, reason);
+    s->ops->set_aside(s, &name, NULL, reason);
     for (size_t i = 0; rc == 0 && i < later.n; i++) {
         const struct entry *e = &later.list[i];
         if (!akv_known_find(&gone, &e->parent) || akv_known_find(&gone, &e->key))
             continue;
-        akv_object_quarantine(s, &e->name, -1, "built on a page that was wrong");
+        s->ops->set_aside(s, &e->name, NULL, "built on a page that was wrong");
         rc = akv_known_add(&gone, &e->key, NULL, false, err);
     }
 out:
-    akv_store_unread(s);
+    akv_object_forget(&s->object);
     akv_known_release(&gone);
     free(later.list);
     return rc;

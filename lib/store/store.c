@@ -19,21 +19,11 @@ static int *part_fd(struct akv_store *s, size_t i)
     return fds[i];
 }
 
-void akv_store_unread(struct akv_store *s)
-{
-    akv_reader_close(s->reader);
-    s->reader = NULL;
-    if (s->in.fd >= 0) {
-        close(s->in.fd);
-        akv_in_release(&s->in);
-    }
-}
-
 void akv_store_close(struct akv_store *s)
 {
     if (!s)
         return;
-    akv_store_unread(s);
+    akv_object_release(&s->object);
     for (size_t i = 0; i < N_PARTS; i++)
         if (*part_fd(s, i) >= 0)
             close(*part_fd(s, i));
@@ -48,6 +38,37 @@ void akv_store_close(struct akv_store *s)
 enum akv_codec akv_store_codec(const struct akv_store *s)
 {
     return s->codec;
+}
+
+/* ---- its directory ---- */
+
+int akv_store_trust(const struct stat *st, const char *path, const char *rel, struct akv_err *err)
+{
+    const char *slash = *rel ? "/" : "";
+    if (st->st_uid != geteuid() && st->st_uid != 0)
+        return akv_fail(err, AKV_E_IO, "%s%s%s: not trusted: it belongs to another user (uid %lu)", path, slash, rel,
+                        (unsigned long)st->st_uid);
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return akv_fail(err, AKV_E_IO, "%s%s%s: not trusted: it is writable by others (mode %04o)", path, slash, rel,
+                        (unsigned)st->st_mode & 07777u);
+    return 0;
+}
+
+int akv_store_dir(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int akv_store_temp(struct akv_store *s, char name[64], struct akv_err *err)
+{
+    for (;;) {
+        snprintf(name, 64, "%ld.%u", (long)getpid(), s->n_temps++);
+        int fd = openat(s->tmp, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            return fd;
+        if (errno != EEXIST) /* left by an earlier process of the same number */
+            return akv_fail_errno(err, "%s/tmp: cannot create a file", s->dir);
+    }
 }
 
 /* ---- opening ---- */
@@ -238,7 +259,9 @@ int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, stru
     struct akv_store *s = akv_alloc(1, sizeof *s, err);
     if (!s)
         return AKV_E_IO;
-    s->root = s->lock = s->in.fd = -1;
+    s->root = s->lock = -1;
+    s->ops = &akv_objects_dir;
+    akv_object_init(&s->object);
     for (size_t i = 0; i < N_PARTS; i++)
         *part_fd(s, i) = -1;
     s->codec = AKV_CODEC_PLANES;

@@ -11,53 +11,15 @@
 
 /* ---- reading ---- */
 
-static int expect(struct akv_store *s, enum akv_event want, struct akv_err *err)
-{
-    int rc = akv_reader_next(s->reader, err);
-    if (rc < 0 || rc == (int)want)
-        return rc < 0 ? rc : 0;
-    return akv_fail(err, AKV_E_INPUT, "%s: not one page between a head and an end", s->in.name);
-}
-
-int akv_store_read(struct akv_store *s, int fd, const struct akv_object_name *name, const struct akv_head *want, bool headers_only,
-                   struct akv_err *err)
-{
-    char path[4096];
-    akv_store_unread(s);
-    snprintf(path, sizeof path, AKV_OBJECT_FMT, s->dir, name->s);
-    int rc = akv_in_open(&s->in, fd, path, err);
-    if (rc < 0) {
-        close(fd);
-        return rc;
-    }
-    rc = akv_reader_open(&s->reader, &s->in, err);
-    if (rc == 0)
-        rc = expect(s, AKV_EV_HEAD, err);
-    if (rc == 0 && want) { /* before the page: a forged geometry must not decide how much is read */
-        struct akv_err why = {0};
-        if (akv_head_match(akv_reader_head(s->reader), want, &why) < 0)
-            rc = akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: %s", s->in.name, why.msg);
-    }
-    if (rc == 0 && headers_only)
-        akv_reader_headers_only(s->reader);
-    if (rc == 0)
-        rc = expect(s, AKV_EV_PAGE, err);
-    if (rc == 0 && !headers_only)
-        rc = expect(s, AKV_EV_SECTION_END, err);
-    if (rc == 0 && !headers_only)
-        rc = expect(s, AKV_EV_END, err);
-    return rc;
-}
-
 /* Identity is never trusted alone: the page must be the one that was asked for, ids included. */
 static int check_identity(struct akv_store *s, const struct akv_page_rec *want, struct akv_err *err)
 {
-    const struct akv_page_rec *p = akv_reader_page(s->reader);
+    const struct akv_page_rec *p = akv_reader_page(s->object.reader);
     if (akv_key_eq(&p->key, &want->key) && p->index == want->index && p->n_tokens == want->n_tokens &&
         p->has_parent == want->has_parent && akv_key_eq(&p->parent, &want->parent) &&
         !memcmp(p->ids, want->ids, p->n_tokens * sizeof *p->ids))
         return 0;
-    return akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: it holds another page", s->in.name);
+    return akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: it holds another page", s->object.in.name);
 }
 
 int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent,
@@ -75,36 +37,34 @@ int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct
         rc = akv_object_name(&name, &head->root, key, why);
     if (rc < 0)
         return rc;
-    int fd = akv_object_open(s, &name, why);
-    if (fd < 0)
-        return 0;
     struct akv_err e = {0};
-    rc = akv_store_read(s, fd, &name, head, false, &e);
+    rc = akv_object_read(s, &s->object, &name, head, false, &e);
     if (rc == 0)
+        return 0;
+    if (rc == 1)
         rc = check_identity(s, &want, &e);
     if (rc == 0) {
-        *rec = *akv_reader_page(s->reader);
+        *rec = *akv_reader_page(s->object.reader);
         return 1;
     }
     akv_fail(why, rc, "%s", e.msg);
     if (rc == AKV_E_INPUT)
-        akv_object_quarantine(s, &name, fd, e.msg);
-    akv_store_unread(s);
+        s->ops->set_aside(s, &name, &s->object.info, e.msg);
+    akv_object_forget(&s->object);
     return 0;
 }
 
 bool akv_store_has(struct akv_store *s, const struct akv_head *head, const struct akv_key *key)
 {
     struct akv_object_name name;
-    return akv_object_name(&name, &head->root, key, NULL) == 0 && akv_object_has(s, &name);
+    return akv_object_name(&name, &head->root, key, NULL) == 0 && s->ops->has(s, &name, NULL);
 }
 
 void akv_store_touch(struct akv_store *s, const struct akv_head *head, const struct akv_key *key)
 {
     struct akv_object_name name;
-    /* a store that cannot be written keeps no recency: nothing to report */
-    if (s->objects >= 0 && akv_object_name(&name, &head->root, key, NULL) == 0)
-        (void)utimensat(s->objects, name.s, NULL, AT_SYMLINK_NOFOLLOW);
+    if (akv_object_name(&name, &head->root, key, NULL) == 0)
+        s->ops->touch(s, &name);
 }
 
 /* ---- publishing ---- */
@@ -145,7 +105,7 @@ static int publish(struct akv_store *s, const struct akv_object_name *name, cons
     if (close(fd) < 0 && rc == 0)
         rc = akv_fail_errno(err, "%s: cannot close", path);
     if (rc == 0)
-        rc = akv_object_link(s, temp, name, err);
+        rc = s->ops->put(s, temp, name, err);
     unlinkat(s->tmp, temp, 0);
     if (rc == 1 && bytes)
         *bytes += size;

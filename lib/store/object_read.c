@@ -1,0 +1,102 @@
+/* Reading an object: a stream of one page. */
+#include "store/store_dir.h"
+
+#include <stdio.h>
+
+#include "base/bytes.h"
+
+#define PROBE_BYTES ((size_t)4096) /* the headers of H and P lie in there, except in odd objects */
+
+void akv_object_init(struct akv_object *o)
+{
+    *o = (struct akv_object){.in = {.fd = -1}};
+    akv_buf_init(&o->bytes, 0);
+}
+
+void akv_object_forget(struct akv_object *o)
+{
+    akv_reader_close(o->reader);
+    o->reader = NULL;
+    akv_in_release(&o->in);
+    akv_buf_clear(&o->bytes);
+}
+
+void akv_object_release(struct akv_object *o)
+{
+    akv_object_forget(o);
+    akv_buf_release(&o->bytes);
+}
+
+int akv_object_name(struct akv_object_name *out, const struct akv_key *root, const struct akv_key *key, struct akv_err *err)
+{
+    struct akv_key index;
+    char hex[AKV_SHA_HEX];
+    int rc = akv_index_key(&index, root->b, sizeof root->b, key, err);
+    if (rc < 0)
+        return rc;
+    akv_hex(hex, index.b, sizeof index.b);
+    snprintf(out->s, sizeof out->s, "%.2s/%s.akv", hex, hex + 2);
+    return 0;
+}
+
+static int expect(struct akv_object *o, enum akv_event want, struct akv_err *err)
+{
+    int rc = akv_reader_next(o->reader, err);
+    if (rc < 0 || rc == (int)want)
+        return rc < 0 ? rc : 0;
+    return akv_fail(err, AKV_E_INPUT, "%s: not one page between a head and an end", o->in.name);
+}
+
+static int read_head(struct akv_object *o, const struct akv_head *want, struct akv_err *err)
+{
+    struct akv_err why = {0};
+    int rc = expect(o, AKV_EV_HEAD, err);
+    if (rc < 0 || !want || akv_head_match(akv_reader_head(o->reader), want, &why) == 0)
+        return rc;
+    return akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: %s", o->in.name, why.msg);
+}
+
+/* The first `most` bytes and what they say. */
+static int read_bytes(struct akv_store *s, struct akv_object *o, const struct akv_object_name *name, const struct akv_head *want,
+                      size_t most, bool headers_only, struct akv_err *err)
+{
+    char path[4096];
+    akv_object_forget(o);
+    snprintf(path, sizeof path, AKV_OBJECT_FMT, s->dir, name->s);
+    int rc = s->ops->get(s, name, 0, most, &o->bytes, &o->info, err);
+    if (rc <= 0)
+        return rc;
+    rc = akv_in_memory(&o->in, o->bytes.data, o->bytes.len, path, err);
+    if (rc == 0)
+        rc = akv_reader_open(&o->reader, &o->in, err);
+    if (rc == 0)
+        rc = read_head(o, want, err);
+    if (rc == 0 && headers_only)
+        akv_reader_headers_only(o->reader);
+    if (rc == 0)
+        rc = expect(o, AKV_EV_PAGE, err);
+    if (rc == 0 && !headers_only)
+        rc = expect(o, AKV_EV_SECTION_END, err);
+    if (rc == 0 && !headers_only)
+        rc = expect(o, AKV_EV_END, err);
+    return rc < 0 ? rc : 1;
+}
+
+/* No object is larger: two headers of their largest size, a page that grew by being coded, an end. */
+static size_t largest(const struct akv_head *head)
+{
+    size_t raw = head ? akv_geom_page_bytes(&head->geom) : AKV_PAGE_BYTES_MAX;
+    return raw + raw / 64 + 3 * AKV_HEADER_MAX;
+}
+
+int akv_object_read(struct akv_store *s, struct akv_object *o, const struct akv_object_name *name, const struct akv_head *want,
+                    bool headers_only, struct akv_err *err)
+{
+    struct akv_err why = {0};
+    int rc = read_bytes(s, o, name, want, headers_only ? PROBE_BYTES : largest(want), headers_only, &why);
+    if (rc == AKV_E_INPUT && headers_only && o->info.bytes > PROBE_BYTES) {
+        akv_err_clear(&why);
+        rc = read_bytes(s, o, name, want, largest(want), true, &why);
+    }
+    return rc < 0 ? akv_fail(err, rc, "%s", why.msg) : rc;
+}

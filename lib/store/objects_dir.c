@@ -1,0 +1,230 @@
+/* Objects in the directory objects/ of a local store. No link inside the store is followed. */
+#include "store/store_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+
+/* The ab/ directory of an object, or -1 with errno. An untrusted one gives EPERM. */
+static int open_fan(struct akv_store *s, const struct akv_object_name *name)
+{
+    char ab[3] = {name->s[0], name->s[1], '\0'};
+    struct stat st;
+    int fd = akv_store_dir(s->objects, ab);
+    if (fd >= 0 && (fstat(fd, &st) < 0 || akv_store_trust(&st, "", "", NULL) < 0)) {
+        close(fd);
+        errno = EPERM;
+        return -1;
+    }
+    return fd;
+}
+
+/* The part of the name behind ab/. */
+static const char *base(const struct akv_object_name *name)
+{
+    return name->s + 3;
+}
+
+/* ---- quarantine ---- */
+
+/* Move to quarantine/ under a free name; to receives it. */
+static bool move_away(struct akv_store *s, const struct akv_object_name *name, char to[96])
+{
+    for (unsigned i = 0; i < 10000; i++) {
+        snprintf(to, 96, "%.2s%.62s.%u", name->s, base(name), i);
+        if (renameat2(s->objects, name->s, s->quarantine, to, RENAME_NOREPLACE) == 0)
+            return true;
+        if (errno != EEXIST)
+            return false;
+    }
+    return false;
+}
+
+static void dir_set_aside(struct akv_store *s, const struct akv_object_name *name, const struct akv_object_info *seen,
+                          const char *reason)
+{
+    struct stat st;
+    char to[96], note[104];
+    if (s->quarantine < 0 || fstatat(s->objects, name->s, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    if (seen && seen->instance != st.st_ino)
+        return; /* another process has put a good one there since */
+    if (!move_away(s, name, to))
+        return;
+    snprintf(note, sizeof note, "%s.why", to);
+    int out = openat(s->quarantine, note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (out < 0)
+        return;
+    struct akv_buf b;
+    akv_buf_init(&b, 0);
+    akv_buf_printf(&b, "object %s\nreason %s\n", name->s, reason);
+    (void)akv_write_all(out, b.data, b.len, note, NULL);
+    akv_buf_release(&b);
+    close(out);
+}
+
+/* ---- reading ---- */
+
+static struct akv_object_info info_of(const struct stat *st)
+{
+    return (struct akv_object_info){.bytes = (uint64_t)st->st_size,
+                                    .used = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                                    .instance = st->st_ino};
+}
+
+static bool dir_has(struct akv_store *s, const struct akv_object_name *name, struct akv_object_info *info)
+{
+    struct stat st;
+    if (s->objects < 0 || fstatat(s->objects, name->s, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    if (info)
+        *info = info_of(&st);
+    return true;
+}
+
+/* Open for reading: a descriptor; or -1: not there, with err filled in when it was not plain absence. */
+static int open_object(struct akv_store *s, const struct akv_object_name *name, struct stat *st, struct akv_err *err)
+{
+    /* a miss is the common answer (a lookup tries 63 tail lengths): one call for it */
+    if (s->objects < 0 || (fstatat(s->objects, name->s, st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT))
+        return -1;
+    int fd = -1, fan = open_fan(s, name);
+    if (fan >= 0)
+        fd = openat(fan, base(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int saved = errno;
+    if (fan >= 0)
+        close(fan);
+    errno = saved;
+    if (fd < 0 && errno == ENOENT)
+        return -1;
+    if (fd < 0 && errno != ELOOP) {
+        akv_fail_errno(err, AKV_OBJECT_FMT ": cannot open", s->dir, name->s);
+        return -1;
+    }
+    if (fd < 0 || fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
+        akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": not a regular file", s->dir, name->s);
+        dir_set_aside(s, name, NULL, "not a regular file");
+    } else if (akv_store_trust(st, s->dir, name->s, err) == 0) {
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static int dir_get(struct akv_store *s, const struct akv_object_name *name, uint64_t from, size_t most, struct akv_buf *into,
+                   struct akv_object_info *info, struct akv_err *err)
+{
+    struct stat st;
+    struct akv_err why = {0};
+    int fd = open_object(s, name, &st, &why), rc = 1;
+    if (fd < 0)
+        return why.code ? akv_fail(err, why.code, "%s", why.msg) : 0;
+    *info = info_of(&st);
+    uint64_t left = info->bytes > from ? info->bytes - from : 0;
+    size_t n = left < most ? (size_t)left : most;
+    char *p = akv_buf_reserve(into, n);
+    if (!p || lseek(fd, (off_t)from, SEEK_SET) < 0)
+        rc = p ? akv_fail_errno(err, AKV_OBJECT_FMT ": cannot seek", s->dir, name->s) : akv_buf_check(into, "object", err);
+    ssize_t got = rc < 0 ? rc : akv_read_upto(fd, p, n, name->s, err);
+    close(fd);
+    if (got < 0)
+        return (int)got;
+    into->len += (size_t)got;
+    into->data[into->len] = '\0';
+    return 1;
+}
+
+static void dir_touch(struct akv_store *s, const struct akv_object_name *name)
+{
+    if (s->objects >= 0)
+        (void)utimensat(s->objects, name->s, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+/* ---- publishing ---- */
+
+/* Open the ab/ directory, making it when it is not there. */
+static int make_fan(struct akv_store *s, const struct akv_object_name *name, struct akv_err *err)
+{
+    char ab[3] = {name->s[0], name->s[1], '\0'};
+    int fd = open_fan(s, name);
+    if (fd < 0 && errno == ENOENT && (mkdirat(s->objects, ab, 0700) == 0 || errno == EEXIST)) {
+        fd = open_fan(s, name);
+        if (fd >= 0 && fsync(s->objects) < 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    return fd >= 0 ? fd : akv_fail_errno(err, "%s/objects/%s: cannot use the directory", s->dir, ab);
+}
+
+static int dir_put(struct akv_store *s, const char *temp, const struct akv_object_name *name, struct akv_err *err)
+{
+    int fan = make_fan(s, name, err);
+    if (fan < 0)
+        return fan;
+    int rc = 1;
+    if (linkat(s->tmp, temp, fan, base(name), 0) < 0)
+        rc = errno == EEXIST ? 0 : akv_fail_errno(err, AKV_OBJECT_FMT ": cannot link", s->dir, name->s);
+    /* also when another was first: what the caller builds on it must not outlive it */
+    if (rc >= 0 && fsync(fan) < 0)
+        rc = akv_fail_errno(err, AKV_OBJECT_FMT ": cannot make the name durable", s->dir, name->s);
+    close(fan);
+    return rc;
+}
+
+/* ---- listing ---- */
+
+static bool is_hex(const char *s, size_t n)
+{
+    return strspn(s, "0123456789abcdef") >= n;
+}
+
+static int list_fan(struct akv_store *s, const char *ab, akv_object_fn *fn, void *ctx, struct akv_err *err)
+{
+    int fd = akv_store_dir(s->objects, ab);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        int rc = akv_fail_errno(err, "%s/objects/%s: cannot list", s->dir, ab);
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    int rc = 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        struct akv_object_name name;
+        if (strlen(e->d_name) != 66 || !is_hex(e->d_name, 62) || strcmp(e->d_name + 62, ".akv"))
+            continue;
+        snprintf(name.s, sizeof name.s, "%.2s/%.66s", ab, e->d_name);
+        rc = fn(ctx, &name, err);
+    }
+    closedir(d);
+    return rc;
+}
+
+static int dir_list(struct akv_store *s, akv_object_fn *fn, void *ctx, struct akv_err *err)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < 256; i++) {
+        char ab[3];
+        struct stat st;
+        snprintf(ab, sizeof ab, "%02x", i);
+        if (fstatat(s->objects, ab, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+            rc = list_fan(s, ab, fn, ctx, err);
+    }
+    return rc;
+}
+
+const struct akv_object_ops akv_objects_dir = {
+    .has = dir_has,
+    .get = dir_get,
+    .put = dir_put,
+    .touch = dir_touch,
+    .list = dir_list,
+    .set_aside = dir_set_aside,
+};
