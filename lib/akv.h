@@ -315,12 +315,16 @@ struct akv_machine {
 };
 AKV_API int akv_bench_machine(struct akv_machine *out, struct akv_err *err); /* takes about a second */
 
+struct akv_bench_run {
+    double ns, cpu_ns; /* on the clock, and of all processors that worked */
+};
 /*
- * Time n_prompt tokens of prefill, then n_gen tokens of decode, after n_depth tokens, reps times after one warm-up. ns[reps] receives each
- * run's nanoseconds. The context must hold all three.
+ * Time n_prompt tokens of prefill, then n_gen tokens of decode, after n_depth tokens, reps times after a short warm-up; runs[reps]
+ * receives what each took. The context must hold all three. The session is for nothing else; tokens that stand from an earlier call are
+ * not computed again to reach n_depth.
  */
-AKV_API int akv_bench_engine(struct akv_session *s, uint32_t n_prompt, uint32_t n_gen, uint32_t n_depth, uint32_t reps, double *ns,
-                             struct akv_err *err);
+AKV_API int akv_bench_engine(struct akv_session *s, uint32_t n_prompt, uint32_t n_gen, uint32_t n_depth, uint32_t reps,
+                             struct akv_bench_run *runs, struct akv_err *err);
 /* int8 operations of the matrix products of one token, the output matrix included only when with_output. */
 AKV_API double akv_bench_token_ops(const struct akv_model *m, bool with_output);
 /* Bytes of weights that decoding one token reads. */

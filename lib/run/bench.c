@@ -1,4 +1,6 @@
 /* Timings of the engine alone, for akv-bench. */
+#include <time.h>
+
 #include "run/session.h"
 
 /* Ids that differ from one another and never end a text on purpose: nothing stops on them here. */
@@ -37,8 +39,30 @@ static int run_gen(struct akv_session *s, uint32_t n, struct akv_err *err)
     return rc;
 }
 
-int akv_bench_engine(struct akv_session *s, uint32_t n_prompt, uint32_t n_gen, uint32_t n_depth, uint32_t reps, double *ns,
-                     struct akv_err *err)
+static double cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* n_prompt tokens of prefill and n_gen of decode after the first n_depth tokens that stand. */
+static int run_once(struct akv_session *s, uint32_t n_prompt, uint32_t n_gen, uint32_t n_depth, struct akv_err *err)
+{
+    akv_seq_truncate(&s->seq, n_depth);
+    int rc = run_rows(s, n_prompt, akv_engine_max_rows(s->engine), true, err);
+    return rc < 0 ? rc : run_gen(s, n_gen, err);
+}
+
+/* Ids depend on their positions alone, so any first n tokens that stand are the right ones. */
+static int reach_depth(struct akv_session *s, uint32_t n_depth, struct akv_err *err)
+{
+    uint32_t have = s->seq.n_tokens;
+    return have >= n_depth ? 0 : run_rows(s, n_depth - have, akv_engine_max_rows(s->engine), false, err);
+}
+
+int akv_bench_engine(struct akv_session *s, uint32_t n_prompt, uint32_t n_gen, uint32_t n_depth, uint32_t reps,
+                     struct akv_bench_run *runs, struct akv_err *err)
 {
     uint64_t need = (uint64_t)n_prompt + n_gen + n_depth;
     if (!need || need > s->opts.n_ctx)
@@ -46,21 +70,17 @@ int akv_bench_engine(struct akv_session *s, uint32_t n_prompt, uint32_t n_gen, u
     if (!s->logits && !(s->logits = akv_alloc(s->model->hp.n_vocab, sizeof *s->logits, err)))
         return AKV_E_IO;
     int rc = akv_session_need_engine(s, err);
-    if (rc == 0)
+    if (rc == 0 && !s->seq_open)
         rc = akv_compute_begin(s, err);
-    uint32_t most = rc == 0 ? akv_engine_max_rows(s->engine) : 1;
     if (rc == 0)
-        rc = run_rows(s, n_depth, most, false, err);
-    for (uint32_t i = 0; rc == 0 && i <= reps; i++) {
-        double start = akv_now_ms();
-        rc = run_rows(s, n_prompt, most, true, err);
-        if (rc == 0)
-            rc = run_gen(s, n_gen, err);
-        if (i) /* the first warms caches and memory up */
-            ns[i - 1] = (akv_now_ms() - start) * 1e6;
-        akv_seq_truncate(&s->seq, n_depth);
+        rc = reach_depth(s, n_depth, err);
+    if (rc == 0) /* the warm-up: one step of each kind touches the weights and the memory that all others do */
+        rc = run_once(s, n_prompt < AKV_STEP_ROWS ? n_prompt : AKV_STEP_ROWS, n_gen < 4 ? n_gen : 4, n_depth, err);
+    for (uint32_t i = 0; rc == 0 && i < reps; i++) {
+        double start = akv_now_ms(), cpu_start = cpu_ns();
+        rc = run_once(s, n_prompt, n_gen, n_depth, err);
+        runs[i] = (struct akv_bench_run){.ns = (akv_now_ms() - start) * 1e6, .cpu_ns = cpu_ns() - cpu_start};
     }
-    akv_compute_end(s);
     return rc;
 }
 

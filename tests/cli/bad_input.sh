@@ -42,7 +42,7 @@ restore=(akv-restore -q -s ../in/store)
 gen=(akv-gen -n 2)
 pin=(akv-pin -s store name)
 inspect=(akv-inspect)
-bench=(akv-bench --turns -)
+bench=(akv-bench turns)
 readers_of_records="split prefill restore gen bench"
 readers_of_json="tokenize $readers_of_records"
 all_tools="$readers_of_json pin inspect"
@@ -213,7 +213,7 @@ done
 for name in pin bench $readers_of_json; do each "$name" 3 'standard input: is a directory' ../in/directory; done
 t_run 5 akv-gen -n 2 ../in/chat.tok ../in/nowhere ../in/chat.tok
 t_is "$(grep -ac '' "$t_stdout")" 2 "replies"
-bad 5 'nowhere: cannot open' /dev/null akv-bench --turns ../in/nowhere
+bad 5 'nowhere: cannot open' /dev/null akv-bench turns ../in/nowhere
 bad 5 'nowhere: cannot open' ../in/chat.tok akv-split --diff ../in/nowhere
 if [ "$(id -u)" -ne 0 ]; then
     cp ../in/chat.tok ../in/secret && chmod 000 ../in/secret
@@ -358,6 +358,12 @@ akv-bench -p ,
 akv-bench -t 0
 akv-bench -o xml
 akv-bench extra
+akv-bench engine pp
+akv-bench engine pp512@
+akv-bench engine pp512@d0
+akv-bench engine pp99999999999
+akv-bench engine tg64 -
+akv-bench turns -p 4
 akv-tokenize --now yesterday
 akv-tokenize --now 2026-02-30T00:00:00Z
 akv-tokenize --raw --decode
