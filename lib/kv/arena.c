@@ -97,6 +97,8 @@ int akv_arena_open(struct akv_arena **out, const struct akv_geom *g, size_t n_pa
         goto fail;
     }
     a->map = map;
+    /* Restoring writes pages faster than small faults come; the advice is not needed to work. */
+    (void)madvise(map, a->map_bytes, MADV_HUGEPAGE);
     for (size_t i = n_pages; i-- > 0;) {
         a->pages[i].kv = a->map + i * a->page_bytes;
         put_unused(a, &a->pages[i]);

@@ -80,10 +80,10 @@ static void describe_end(json_t *o, const struct akv_reader *r)
 static int page_body(const struct akv_reader *r, const struct akv_page_rec *p, uint8_t **body, size_t *body_bytes,
                      struct akv_err *err)
 {
-    struct akv_buf raw, scratch;
+    struct akv_buf raw;
+    struct akv_coder coder = {0};
     akv_buf_init(&raw, 0);
-    akv_buf_init(&scratch, 0);
-    int rc = akv_page_check(&akv_reader_head(r)->geom, p, &raw, &scratch, err);
+    int rc = akv_page_check(&coder, &akv_reader_head(r)->geom, p, &raw, err);
     if (rc == 0 && body) {
         *body_bytes = raw.len;
         *body = (uint8_t *)akv_buf_steal(&raw);
@@ -91,7 +91,7 @@ static int page_body(const struct akv_reader *r, const struct akv_page_rec *p, u
             rc = akv_fail(err, AKV_E_IO, "out of memory for a page");
     }
     akv_buf_release(&raw);
-    akv_buf_release(&scratch);
+    akv_coder_release(&coder);
     return rc;
 }
 

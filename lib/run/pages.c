@@ -14,13 +14,14 @@ int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum 
             *out = p;
         return 0;
     }
-    rc = akv_body_decode(&s->geom, rec, s->body, &s->scratch, err);
-    if (rc < 0)
-        return rc;
     p = akv_arena_take(s->arena, err);
     if (!p)
         return AKV_E_IO;
-    akv_body_to_page(&s->geom, p->kv, s->body, rec->n_tokens);
+    rc = akv_page_decode(&s->coder, &s->geom, rec, p->kv, err);
+    if (rc < 0) {
+        akv_arena_release(s->arena, p);
+        return rc;
+    }
     memcpy(p->ids, rec->ids, rec->n_tokens * sizeof *p->ids);
     memcpy(p->raw_sha, rec->raw_sha, sizeof p->raw_sha);
     p->has_sha = true;
@@ -39,9 +40,10 @@ int akv_pages_write(struct akv_session *s, const struct akv_page_rec *rec, struc
     struct akv_page_rec again = *rec;
     if (rec->codec == AKV_CODEC_RAW) { /* a store may keep raw what a cold run would write as planes */
         akv_buf_clear(&s->coded);
-        int rc = akv_body_decode(&s->geom, rec, s->body, &s->scratch, err);
+        int rc = akv_body_decode(&s->coder, &s->geom, rec, s->body, err);
         if (rc == 0)
-            rc = akv_body_encode(&s->geom, s->body, (size_t)rec->raw_bytes, AKV_CODEC_PLANES, &again.codec, &s->coded, err);
+            rc = akv_body_encode(&s->coder, &s->geom, s->body, (size_t)rec->raw_bytes, AKV_CODEC_PLANES, &again.codec, &s->coded,
+                                 err);
         if (rc < 0)
             return rc;
         again.coded = (const uint8_t *)s->coded.data;
@@ -80,7 +82,7 @@ int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n
     if (p->sealed && p->has_sha && n == p->n_tokens && memcmp(rec->raw_sha, p->raw_sha, sizeof p->raw_sha))
         return akv_fail(err, AKV_E_INPUT, "page %u: its bytes are not those that its record promised", p->index);
     akv_buf_clear(&s->coded);
-    rc = akv_body_encode(&s->geom, s->body, raw, codec, &rec->codec, &s->coded, err);
+    rc = akv_body_encode(&s->coder, &s->geom, s->body, raw, codec, &rec->codec, &s->coded, err);
     rec->coded = (const uint8_t *)s->coded.data;
     rec->coded_bytes = s->coded.len;
     return rc;

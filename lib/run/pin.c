@@ -26,7 +26,8 @@ struct pinning {
     akv_pin_fn *fn;
     void (*note)(void *ctx, const char *msg);
     void *ctx;
-    struct akv_buf body, scratch;
+    struct akv_buf body;
+    struct akv_coder coder;
 };
 
 static int take_head(struct pinning *p, const struct akv_head *head, struct akv_err *err)
@@ -57,7 +58,7 @@ static void tell_lint(const struct pinning *p, const char *json, size_t len)
 static int publish_page(struct pinning *p, const struct akv_page_rec *rec, struct akv_err *err)
 {
     uint64_t written = 0;
-    int rc = akv_page_check(&p->head.geom, rec, &p->body, &p->scratch, err);
+    int rc = akv_page_check(&p->coder, &p->head.geom, rec, &p->body, err);
     if (rc == 0)
         rc = akv_store_put(p->store, &p->head, rec, false, &written, err);
     if (rc == AKV_E_NO && err) /* a parent that neither the stream nor the store has */
@@ -146,7 +147,6 @@ int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, 
     if (rc < 0)
         return rc;
     akv_buf_init(&p.body, 0);
-    akv_buf_init(&p.scratch, 0);
     rc = publish_stream(&p, in->reader, in->in.name, err);
     if (rc == 0)
         rc = akv_reader_all_tips(in->reader, &tips, &n_tips, err);
@@ -155,7 +155,7 @@ int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, 
     akv_store_batch_end(s);
     akv_head_release(&p.head);
     akv_buf_release(&p.body);
-    akv_buf_release(&p.scratch);
+    akv_coder_release(&p.coder);
     free(tips);
     return rc;
 }

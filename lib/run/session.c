@@ -123,6 +123,7 @@ void akv_session_close(struct akv_session *s)
     akv_sampler_free(s->sampler);
     akv_head_release(&s->head);
     akv_buf_release(&s->coded);
+    akv_coder_release(&s->coder);
     akv_buf_release(&s->scratch);
     free(s->logits);
     free(s->body);

@@ -49,6 +49,7 @@ struct akv_session {
     float *logits; /* [n_vocab] */
 
     uint8_t *body; /* one page's body: decode and encode scratch */
+    struct akv_coder coder;
     struct akv_buf coded, scratch;
     struct akv_stats fed;    /* what reading the input's pages cost since the last request: restore_ms, bytes_read, bytes_written */
     struct akv_err save_err; /* the first failure to publish: saving stops, the run goes on */

@@ -1,6 +1,7 @@
 /* Page bodies: the two codecs. */
 #include "snap/format.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
@@ -72,48 +73,65 @@ static void join_planes(uint8_t *restrict body, const uint8_t *restrict planes, 
         join(body, planes, n, 2);
 }
 
+void akv_coder_release(struct akv_coder *c)
+{
+    ZSTD_freeCCtx(c->compressor);
+    ZSTD_freeDCtx(c->decompressor);
+    free(c->planes.p);
+    free(c->body.p);
+    *c = (struct akv_coder){0};
+}
+
+/* n bytes of undefined content. */
+static uint8_t *scratch(struct akv_scratch *s, size_t n, struct akv_err *err)
+{
+    if (n > s->bytes) {
+        free(s->p);
+        s->bytes = 0;
+        s->p = malloc(n);
+        if (!s->p) {
+            akv_fail(err, AKV_E_IO, "page body: out of memory");
+            return NULL;
+        }
+        s->bytes = n;
+    }
+    return s->p;
+}
+
 /* One zstd frame at level 1 appended to out. */
-static int compress(const uint8_t *src, size_t n, struct akv_buf *out, struct akv_err *err)
+static int compress(struct akv_coder *c, const uint8_t *src, size_t n, struct akv_buf *out, struct akv_err *err)
 {
     size_t bound = ZSTD_compressBound(n);
     char *dst = akv_buf_reserve(out, bound);
-    ZSTD_CCtx *ctx = ZSTD_createCCtx();
-    int rc = 0;
-    if (!dst || !ctx) {
-        rc = akv_fail(err, AKV_E_IO, "page body: out of memory");
-        goto out;
-    }
-    ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel, 1);
-    ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1);
-    ZSTD_CCtx_setParameter(ctx, ZSTD_c_contentSizeFlag, 1);
-    size_t got = ZSTD_compress2(ctx, dst, bound, src, n);
+    if (!c->compressor)
+        c->compressor = ZSTD_createCCtx();
+    if (!dst || !c->compressor)
+        return akv_fail(err, AKV_E_IO, "page body: out of memory");
+    ZSTD_CCtx_reset(c->compressor, ZSTD_reset_session_and_parameters);
+    ZSTD_CCtx_setParameter(c->compressor, ZSTD_c_compressionLevel, 1);
+    ZSTD_CCtx_setParameter(c->compressor, ZSTD_c_checksumFlag, 1);
+    ZSTD_CCtx_setParameter(c->compressor, ZSTD_c_contentSizeFlag, 1);
+    size_t got = ZSTD_compress2(c->compressor, dst, bound, src, n);
     if (ZSTD_isError(got))
-        rc = akv_fail(err, AKV_E_IO, "page body: zstd: %s", ZSTD_getErrorName(got));
-    else
-        out->len += got;
+        return akv_fail(err, AKV_E_IO, "page body: zstd: %s", ZSTD_getErrorName(got));
+    out->len += got;
     out->data[out->len] = '\0';
-out:
-    ZSTD_freeCCtx(ctx);
-    return rc;
+    return 0;
 }
 
-int akv_body_encode(const struct akv_geom *g, const uint8_t *body, size_t raw_bytes, enum akv_codec want, enum akv_codec *used,
-                    struct akv_buf *out, struct akv_err *err)
+int akv_body_encode(struct akv_coder *c, const struct akv_geom *g, const uint8_t *body, size_t raw_bytes, enum akv_codec want,
+                    enum akv_codec *used, struct akv_buf *out, struct akv_err *err)
 {
     size_t width = akv_geom_elem(g), start = out->len;
     if (!raw_bytes || raw_bytes > AKV_PAGE_BYTES_MAX || raw_bytes % akv_geom_token_bytes(g))
         return akv_fail(err, AKV_E_USAGE, "page body: %zu bytes are not a number of tokens", raw_bytes);
     *used = want;
     if (want == AKV_CODEC_PLANES) {
-        struct akv_buf planes;
-        akv_buf_init(&planes, 0);
-        uint8_t *p = (uint8_t *)akv_buf_reserve(&planes, raw_bytes);
-        int rc = p ? 0 : akv_buf_check(&planes, "page body", err);
-        if (rc == 0) {
-            split_planes(p, body, raw_bytes / width, g->dtype);
-            rc = compress(p, raw_bytes, out, err);
-        }
-        akv_buf_release(&planes);
+        uint8_t *planes = scratch(&c->planes, raw_bytes, err);
+        if (!planes)
+            return AKV_E_IO;
+        split_planes(planes, body, raw_bytes / width, g->dtype);
+        int rc = compress(c, planes, raw_bytes, out, err);
         if (rc < 0)
             return rc;
         if (raw_bytes * 10 >= (out->len - start) * 11)
@@ -138,21 +156,19 @@ static int check_frame(const struct akv_page_rec *rec, struct akv_err *err)
     return 0;
 }
 
-int akv_body_decode(const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body, struct akv_buf *scratch,
+int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body,
                     struct akv_err *err)
 {
     size_t n = (size_t)rec->raw_bytes;
     int rc = check_frame(rec, err);
     if (rc < 0)
         return rc;
-    uint8_t *dst = body;
-    if (rec->codec == AKV_CODEC_PLANES) {
-        akv_buf_clear(scratch);
-        dst = (uint8_t *)akv_buf_reserve(scratch, n);
-        if (!dst)
-            return akv_buf_check(scratch, "page body", err);
-    }
-    size_t got = ZSTD_decompress(dst, n, rec->coded, rec->coded_bytes);
+    uint8_t *dst = rec->codec == AKV_CODEC_PLANES ? scratch(&c->planes, n, err) : body;
+    if (!c->decompressor)
+        c->decompressor = ZSTD_createDCtx();
+    if (!dst || !c->decompressor)
+        return akv_fail(err, AKV_E_IO, "page body: out of memory");
+    size_t got = ZSTD_decompressDCtx(c->decompressor, dst, n, rec->coded, rec->coded_bytes);
     if (ZSTD_isError(got) || got != n)
         return akv_fail(err, AKV_E_INPUT, "page %lu: the body is damaged: %s", (unsigned long)rec->index,
                         ZSTD_isError(got) ? ZSTD_getErrorName(got) : "it is too short");
@@ -161,14 +177,26 @@ int akv_body_decode(const struct akv_geom *g, const struct akv_page_rec *rec, ui
     return 0;
 }
 
-int akv_page_check(const struct akv_geom *g, const struct akv_page_rec *rec, struct akv_buf *body, struct akv_buf *scratch,
+int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *page,
+                    struct akv_err *err)
+{
+    if (rec->n_tokens == AKV_PAGE_TOKENS)
+        return akv_body_decode(c, g, rec, page, err);
+    uint8_t *body = scratch(&c->body, (size_t)rec->raw_bytes, err);
+    int rc = body ? akv_body_decode(c, g, rec, body, err) : AKV_E_IO;
+    if (rc == 0)
+        akv_body_to_page(g, page, body, rec->n_tokens);
+    return rc;
+}
+
+int akv_page_check(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, struct akv_buf *body,
                    struct akv_err *err)
 {
     akv_buf_clear(body);
     uint8_t *p = (uint8_t *)akv_buf_reserve(body, (size_t)rec->raw_bytes);
     if (!p)
         return akv_buf_check(body, "page body", err);
-    int rc = akv_body_decode(g, rec, p, scratch, err);
+    int rc = akv_body_decode(c, g, rec, p, err);
     if (rc < 0)
         return rc;
     body->len = (size_t)rec->raw_bytes;

@@ -23,7 +23,7 @@ struct akv_reader {
     const struct akv_key *tips;
     char *request; /* in payload */
     size_t n_tips, request_len;
-    uint64_t record, offset, section_pages, n_repeated;
+    uint64_t record, offset, section_pages;
     uint64_t body_left; /* bytes of the last record's body that are still on the way */
     bool have_head, in_section, page_open, headers_only;
     int failed;
@@ -201,10 +201,8 @@ static int on_page(struct akv_reader *r, const uint8_t *payload, struct akv_err 
         return rc;
     r->section_pages++;
     rc = akv_known_same(&r->known, &r->rec, err);
-    if (rc == 1) {
-        r->n_repeated++;
+    if (rc == 1)
         return PASSED_OVER;
-    }
     if (rc == 0)
         rc = akv_known_add(&r->known, &r->rec.key, &r->rec, r->page_open, err);
     return rc < 0 ? rc : AKV_EV_PAGE;
@@ -342,9 +340,4 @@ char akv_reader_type(const struct akv_reader *r)
 size_t akv_reader_header_bytes(const struct akv_reader *r)
 {
     return r->header.size;
-}
-
-uint64_t akv_reader_repeated(const struct akv_reader *r)
-{
-    return r->n_repeated;
 }

@@ -44,20 +44,36 @@ struct akv_page_rec {
 };
 
 /*
+ * What coding needs besides input and output, kept between pages: one for each thread that codes. Zeroed is empty; grown as needed.
+ * No result depends on what it was used for before.
+ */
+struct akv_coder {
+    void *compressor, *decompressor; /* zstd's contexts */
+    struct akv_scratch {
+        uint8_t *p;
+        size_t bytes;
+    } planes, body;
+};
+void akv_coder_release(struct akv_coder *c);
+
+/*
  * Encode a body (raw_bytes = n_tokens * token_bytes) into a zstd frame appended to out; planes falls back to raw when the ratio
  * is under 1.1. *used says which. Deterministic.
  */
-int akv_body_encode(const struct akv_geom *g, const uint8_t *body, size_t raw_bytes, enum akv_codec want, enum akv_codec *used,
-                    struct akv_buf *out, struct akv_err *err);
-/* Decode into body[raw_bytes]; the frame's content checksum is verified; scratch is grown as needed. */
-int akv_body_decode(const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body, struct akv_buf *scratch,
+int akv_body_encode(struct akv_coder *c, const struct akv_geom *g, const uint8_t *body, size_t raw_bytes, enum akv_codec want,
+                    enum akv_codec *used, struct akv_buf *out, struct akv_err *err);
+/* Decode into body[raw_bytes]; the frame's content checksum is verified. */
+int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body,
+                    struct akv_err *err);
+/* The same into an in-memory page (akv_geom_page_bytes); slots beyond its tokens stay as they are. A full page is decoded in place. */
+int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *page,
                     struct akv_err *err);
 
 /*
  * Everything about a page that its record promises: decodes the body into `body` (body->len = raw_bytes) and compares its SHA-256.
- * For --verify and --raw; the reader has checked the rest. scratch as above.
+ * For --verify and --raw; the reader has checked the rest.
  */
-int akv_page_check(const struct akv_geom *g, const struct akv_page_rec *rec, struct akv_buf *body, struct akv_buf *scratch,
+int akv_page_check(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, struct akv_buf *body,
                    struct akv_err *err);
 
 /* ---- writing ---- */
@@ -113,7 +129,6 @@ uint64_t akv_reader_record(const struct akv_reader *r);                  /* numb
 uint64_t akv_reader_offset(const struct akv_reader *r);                  /* where it begins in the input */
 char akv_reader_type(const struct akv_reader *r);                        /* its type letter */
 size_t akv_reader_header_bytes(const struct akv_reader *r);              /* its header's size; the frame has 8 bytes before it */
-uint64_t akv_reader_repeated(const struct akv_reader *r);                /* pages skipped so far because they came before */
 /* Tip keys of the E just read (AKV_EV_SECTION_END). */
 const struct akv_key *akv_reader_tips(const struct akv_reader *r, size_t *n);
 /*

@@ -47,7 +47,7 @@ static void mend(uint8_t *p, size_t size)
     }
 }
 
-static void check_page(struct akv_reader *r, struct akv_buf *body, struct akv_buf *scratch)
+static void check_page(struct akv_reader *r, struct akv_buf *body, struct akv_coder *coder)
 {
     const struct akv_page_rec *rec = akv_reader_page(r);
     const struct akv_geom *g = &akv_reader_head(r)->geom;
@@ -56,7 +56,7 @@ static void check_page(struct akv_reader *r, struct akv_buf *body, struct akv_bu
     (void)akv_reader_page_open(r);
     if (!rec->coded || rec->raw_bytes > BODY_MAX)
         return;
-    if (akv_page_check(g, rec, body, scratch, &err) == 0)
+    if (akv_page_check(coder, g, rec, body, &err) == 0)
         must(body->len == rec->raw_bytes);
     else
         must(err.msg[0]);
@@ -67,19 +67,19 @@ static void read_stream(const uint8_t *data, size_t size, bool headers_only)
     struct akv_in in;
     struct akv_reader *r = NULL;
     struct akv_err err = {0};
-    struct akv_buf body, scratch;
+    struct akv_buf body;
+    struct akv_coder coder = {0};
     struct akv_key *tips = NULL;
     size_t n;
     int fd = fuzz_file(data, size), ev = AKV_E_INPUT;
     akv_buf_init(&body, 0);
-    akv_buf_init(&scratch, 0);
     must(akv_in_open(&in, fd, "fuzz", &err) == 0);
     if (akv_reader_open(&r, &in, &err) == 0) {
         if (headers_only)
             akv_reader_headers_only(r);
         while ((ev = akv_reader_next(r, &err)) > 0) {
             if (ev == AKV_EV_PAGE)
-                check_page(r, &body, &scratch);
+                check_page(r, &body, &coder);
             else if (ev == AKV_EV_REQUEST)
                 must(!akv_reader_request(r, &n)[n]);
             else if (ev == AKV_EV_SECTION_END)
@@ -93,7 +93,7 @@ static void read_stream(const uint8_t *data, size_t size, bool headers_only)
     akv_reader_close(r);
     akv_in_release(&in);
     akv_buf_release(&body);
-    akv_buf_release(&scratch);
+    akv_coder_release(&coder);
     close(fd);
 }
 

@@ -52,7 +52,9 @@ static inline void rig_page(struct page *p, const struct akv_head *h, const stru
         p->body[i] = i % 2 ? 0x3c : (uint8_t)(p->rec.key.b[i % 32] * 31 + i * i);
     assert_ok(akv_sha256(p->rec.raw_sha, p->body, raw, &err), &err);
     akv_buf_init(&p->coded, 0);
-    assert_ok(akv_body_encode(&h->geom, p->body, raw, codec, &p->rec.codec, &p->coded, &err), &err);
+    struct akv_coder coder = {0};
+    assert_ok(akv_body_encode(&coder, &h->geom, p->body, raw, codec, &p->rec.codec, &p->coded, &err), &err);
+    akv_coder_release(&coder);
     p->rec.coded = (const uint8_t *)p->coded.data;
     p->rec.coded_bytes = p->coded.len;
 }

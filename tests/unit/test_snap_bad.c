@@ -33,10 +33,10 @@ static int read_all(const void *p, size_t n, size_t *n_events, struct akv_err *e
 {
     struct akv_in in;
     struct akv_reader *r;
-    struct akv_buf body, scratch;
+    struct akv_buf body;
+    struct akv_coder coder = {0};
     int fd = rig_file(p, n), ev;
     akv_buf_init(&body, 0);
-    akv_buf_init(&scratch, 0);
     assert_ok(akv_in_open(&in, fd, "in", err), err);
     assert_ok(akv_reader_open(&r, &in, err), err);
     *n_events = 0;
@@ -47,7 +47,7 @@ static int read_all(const void *p, size_t n, size_t *n_events, struct akv_err *e
         const struct akv_page_rec *rec = akv_reader_page(r);
         const struct page *want = &chain.pages[rec->index != 0];
         assert_true(akv_key_eq(&rec->key, &want->rec.key));
-        assert_int_equal(akv_page_check(&head.geom, rec, &body, &scratch, NULL), 0);
+        assert_int_equal(akv_page_check(&coder, &head.geom, rec, &body, NULL), 0);
         assert_memory_equal(body.data, want->body, want->rec.raw_bytes);
     }
     if (ev < 0) /* an error stays one */
@@ -55,7 +55,7 @@ static int read_all(const void *p, size_t n, size_t *n_events, struct akv_err *e
     akv_reader_close(r);
     akv_in_release(&in);
     akv_buf_release(&body);
-    akv_buf_release(&scratch);
+    akv_coder_release(&coder);
     close(fd);
     return ev;
 }
@@ -240,7 +240,8 @@ static void d1_spliced_body(void **state)
 {
     (void)state;
     struct chain other;
-    struct akv_buf b, s, body, scratch;
+    struct akv_buf b, s, body;
+    struct akv_coder coder = {0};
     struct akv_in in;
     struct akv_reader *r;
     struct akv_err err = {0};
@@ -262,18 +263,17 @@ static void d1_spliced_body(void **state)
     seal(frame);
     int fd = rig_file(b.data, b.len);
     akv_buf_init(&body, 0);
-    akv_buf_init(&scratch, 0);
     assert_ok(akv_in_open(&in, fd, "in", &err), &err);
     assert_ok(akv_reader_open(&r, &in, &err), &err);
     assert_int_equal(akv_reader_next(r, &err), AKV_EV_HEAD);
     assert_int_equal(akv_reader_next(r, &err), AKV_EV_PAGE);
-    assert_int_equal(akv_page_check(&head.geom, akv_reader_page(r), &body, &scratch, &err), AKV_E_INPUT);
+    assert_int_equal(akv_page_check(&coder, &head.geom, akv_reader_page(r), &body, &err), AKV_E_INPUT);
     assert_non_null(strstr(err.msg, "SHA-256"));
     akv_reader_close(r);
     akv_in_release(&in);
     close(fd);
     akv_buf_release(&body);
-    akv_buf_release(&scratch);
+    akv_coder_release(&coder);
     akv_buf_release(&b);
     akv_buf_release(&s);
     rig_chain_free(&other);
@@ -286,23 +286,22 @@ static void decoder_is_strict(void **state)
     (void)state;
     struct akv_page_rec rec = chain.pages[0].rec;
     uint8_t body[64 * 32], *copy = malloc(rec.coded_bytes + 8);
-    struct akv_buf scratch;
-    akv_buf_init(&scratch, 0);
+    struct akv_coder coder = {0};
     memcpy(copy, rec.coded, rec.coded_bytes);
     memset(copy + rec.coded_bytes, 0, 8);
     rec.coded = copy;
-    assert_int_equal(akv_body_decode(&head.geom, &rec, body, &scratch, NULL), 0);
+    assert_int_equal(akv_body_decode(&coder, &head.geom, &rec, body, NULL), 0);
     rec.coded_bytes += 8;
-    assert_int_equal(akv_body_decode(&head.geom, &rec, body, &scratch, NULL), AKV_E_INPUT);
+    assert_int_equal(akv_body_decode(&coder, &head.geom, &rec, body, NULL), AKV_E_INPUT);
     rec.coded_bytes -= 9;
-    assert_int_equal(akv_body_decode(&head.geom, &rec, body, &scratch, NULL), AKV_E_INPUT);
+    assert_int_equal(akv_body_decode(&coder, &head.geom, &rec, body, NULL), AKV_E_INPUT);
     rec.coded_bytes++;
     rec.raw_bytes -= 32;
-    assert_int_equal(akv_body_decode(&head.geom, &rec, body, &scratch, NULL), AKV_E_INPUT);
+    assert_int_equal(akv_body_decode(&coder, &head.geom, &rec, body, NULL), AKV_E_INPUT);
     rec.raw_bytes += 32;
     for (size_t i = 0; i < rec.coded_bytes * 8; i++) {
         copy[i / 8] ^= (uint8_t)(1 << i % 8);
-        if (akv_body_decode(&head.geom, &rec, body, &scratch, NULL) == 0)
+        if (akv_body_decode(&coder, &head.geom, &rec, body, NULL) == 0)
             assert_memory_equal(body, chain.pages[0].body, sizeof body); /* an unused bit of the frame */
         copy[i / 8] ^= (uint8_t)(1 << i % 8);
     }
@@ -310,8 +309,8 @@ static void decoder_is_strict(void **state)
     rec.codec = AKV_CODEC_RAW;
     rec.coded = bare;
     rec.coded_bytes = ZSTD_compress(bare, sizeof bare, chain.pages[0].body, sizeof body, 1);
-    assert_int_equal(akv_body_decode(&head.geom, &rec, body, &scratch, NULL), AKV_E_INPUT);
-    akv_buf_release(&scratch);
+    assert_int_equal(akv_body_decode(&coder, &head.geom, &rec, body, NULL), AKV_E_INPUT);
+    akv_coder_release(&coder);
     free(copy);
 }
 

@@ -10,15 +10,15 @@ static void assert_hit(struct akv_store *s, const struct page *p)
 {
     struct akv_page_rec rec;
     struct akv_err why = {0};
-    struct akv_buf body, scratch;
+    struct akv_buf body;
+    struct akv_coder coder = {0};
     akv_buf_init(&body, 0);
-    akv_buf_init(&scratch, 0);
     if (get(s, p, &rec, &why) != 1)
         fail_msg("a miss: %s", why.msg);
-    assert_int_equal(akv_page_check(&head.geom, &rec, &body, &scratch, &why), 0);
+    assert_int_equal(akv_page_check(&coder, &head.geom, &rec, &body, &why), 0);
     assert_memory_equal(body.data, p->body, p->rec.raw_bytes);
     akv_buf_release(&body);
-    akv_buf_release(&scratch);
+    akv_coder_release(&coder);
 }
 
 /* A miss whose reason contains `reason`; NULL: plain absence. */
@@ -415,7 +415,9 @@ static void broken_exactness(void **state)
     p->body[5] ^= 1;
     akv_buf_clear(&p->coded);
     assert_ok(akv_sha256(p->rec.raw_sha, p->body, p->rec.raw_bytes, &err), &err);
-    assert_ok(akv_body_encode(&head.geom, p->body, p->rec.raw_bytes, AKV_CODEC_RAW, &p->rec.codec, &p->coded, &err), &err);
+    struct akv_coder coder = {0};
+    assert_ok(akv_body_encode(&coder, &head.geom, p->body, p->rec.raw_bytes, AKV_CODEC_RAW, &p->rec.codec, &p->coded, &err), &err);
+    akv_coder_release(&coder);
     p->rec.coded = (const uint8_t *)p->coded.data;
     p->rec.coded_bytes = p->coded.len;
     put_all(s, &wrong);
