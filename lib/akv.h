@@ -262,6 +262,36 @@ struct akv_store;
 AKV_API int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, struct akv_err *err);
 AKV_API void akv_store_close(struct akv_store *s); /* NULL-safe */
 
+#define AKV_STORE_DRY_RUN 1u /* only say what would be done */
+#define AKV_STORE_FORCE 2u   /* also what is younger than ten minutes */
+
+/* How work on a whole store is done and watched. */
+struct akv_store_work {
+    unsigned flags;                           /* AKV_STORE_DRY_RUN, AKV_STORE_FORCE */
+    const volatile int *cancel;               /* non-zero: stop soon with AKV_E_CANCEL; may be NULL */
+    void (*note)(void *ctx, const char *msg); /* may be NULL */
+    void *ctx;
+};
+
+struct akv_collected {
+    uint64_t objects, bytes;          /* that the store holds now */
+    uint64_t pinned_bytes, quota;     /* of objects that pins hold; quota 0: none */
+    uint64_t gone, gone_bytes, temps; /* objects, their bytes, and temporary files deleted; or that would be */
+};
+
+/*
+ * Delete the objects that no pin holds, and what interrupted processes left, unless used in the last ten minutes; and what such objects
+ * are built on stays with them. Alone with the store: waits for others to finish publishing. AKV_E_INPUT: a pin cannot be read, nothing is
+ * deleted.
+ */
+AKV_API int akv_store_collect(struct akv_store *s, const struct akv_store_work *w, struct akv_collected *done, struct akv_err *err);
+/*
+ * Keep the store within `quota` bytes of objects from now on (0: no quota): the chains least recently used go first, from their ends; pins
+ * stay. What is too much goes at once. AKV_E_USAGE, and nothing is written: the pins alone hold more.
+ */
+AKV_API int akv_store_set_quota(struct akv_store *s, uint64_t quota, const struct akv_store_work *w, struct akv_collected *done,
+                                struct akv_err *err);
+
 /* Names: 1 to 200 bytes of UTF-8, no '/', no control bytes, no leading dot; AKV_E_USAGE otherwise, in all calls that take one. */
 AKV_API int akv_pin_name_check(const char *name, struct akv_err *err);
 

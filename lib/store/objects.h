@@ -32,6 +32,8 @@ struct akv_object_ops {
                struct akv_object_info *info, struct akv_err *err);
     /* Publish a complete file of tmp/. 1: done and durable; 0: the name is taken. The temp stays: the caller unlinks it. */
     int (*put)(struct akv_store *s, const char *temp, const struct akv_object_name *name, struct akv_err *err);
+    /* Take it away; nothing to do when it is not there. */
+    int (*remove)(struct akv_store *s, const struct akv_object_name *name, struct akv_err *err);
     /* Mark use. Best effort: a store that cannot be written keeps no recency. */
     void (*touch)(struct akv_store *s, const struct akv_object_name *name);
     /* Every object, in no order. A negative result of fn ends it and is returned. */

@@ -178,6 +178,13 @@ static int dir_put(struct akv_store *s, const char *temp, const struct akv_objec
     return rc;
 }
 
+static int dir_remove(struct akv_store *s, const struct akv_object_name *name, struct akv_err *err)
+{
+    if (unlinkat(s->objects, name->s, 0) == 0 || errno == ENOENT)
+        return 0;
+    return akv_fail_errno(err, AKV_OBJECT_FMT ": cannot remove", s->dir, name->s);
+}
+
 /* ---- listing ---- */
 
 static bool is_hex(const char *s, size_t n)
@@ -224,6 +231,7 @@ const struct akv_object_ops akv_objects_dir = {
     .has = dir_has,
     .get = dir_get,
     .put = dir_put,
+    .remove = dir_remove,
     .touch = dir_touch,
     .list = dir_list,
     .set_aside = dir_set_aside,

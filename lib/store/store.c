@@ -92,43 +92,12 @@ static int make_path(const char *dir, struct akv_err *err)
     return rc;
 }
 
-/* A small text file of the store into text (NUL-terminated). 1, 0 when it is absent. */
-static int read_text(struct akv_store *s, const char *name, char *text, size_t size, struct akv_err *err)
-{
-    int fd = openat(s->root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : akv_fail_errno(err, "%s/%s: cannot open", s->dir, name);
-    ssize_t n = akv_read_upto(fd, text, size - 1, name, err);
-    close(fd);
-    if (n < 0)
-        return akv_fail(err, AKV_E_IO, "%s/%s: cannot read", s->dir, name);
-    text[n] = '\0';
-    return 1;
-}
-
-/* Write a small file that must not be there yet: whole or not at all, and the first of two processes wins. */
-static int write_text(struct akv_store *s, const char *name, const char *text, struct akv_err *err)
-{
-    char temp[64];
-    int fd = akv_store_temp(s, temp, err);
-    if (fd < 0)
-        return fd;
-    int rc = akv_write_all(fd, text, strlen(text), s->dir, err);
-    if (rc == 0 && fsync(fd) < 0)
-        rc = akv_fail_errno(err, "%s/tmp/%s: cannot sync", s->dir, temp);
-    close(fd);
-    if (rc == 0 && linkat(s->tmp, temp, s->root, name, 0) < 0 && errno != EEXIST)
-        rc = akv_fail_errno(err, "%s/%s: cannot create", s->dir, name);
-    unlinkat(s->tmp, temp, 0);
-    return rc;
-}
-
 /* 1: a store of our version; 0: VERSION is not there yet. */
 static int check_version(struct akv_store *s, struct akv_err *err)
 {
     char text[64], *end;
     static const char word[] = "akv-store ";
-    int rc = read_text(s, "VERSION", text, sizeof text, err);
+    int rc = akv_store_read_text(s, "VERSION", text, sizeof text, err);
     if (rc <= 0)
         return rc;
     if (strncmp(text, word, sizeof word - 1) || text[sizeof word - 1] < '1' || text[sizeof word - 1] > '9')
@@ -142,30 +111,10 @@ static int check_version(struct akv_store *s, struct akv_err *err)
     return 1;
 }
 
-/* Lines key=value; what a later version adds is passed over. */
-static int read_config(struct akv_store *s, struct akv_err *err)
-{
-    char text[4096], *rest = NULL;
-    int rc = read_text(s, "config", text, sizeof text, err);
-    if (rc <= 0)
-        return rc;
-    for (char *line = text; line && *line; line = rest) {
-        rest = strchr(line, '\n');
-        if (rest)
-            *rest++ = '\0';
-        if (strncmp(line, "codec=", 6))
-            continue;
-        if (strcmp(line + 6, "planes") && strcmp(line + 6, "raw"))
-            return akv_fail(err, AKV_E_INCOMPAT, "%s/config: codec '%.40s' is unknown", s->dir, line + 6);
-        s->codec = line[6] == 'r' ? AKV_CODEC_RAW : AKV_CODEC_PLANES;
-    }
-    return 0;
-}
-
 /* Nothing but parts of a store: a directory that somebody uses for other things must not be taken for one. */
 static int check_contents(struct akv_store *s, struct akv_err *err)
 {
-    static const char known[] = " . .. VERSION config lock objects refs tmp quarantine ";
+    static const char known[] = " . .. VERSION config lock usage objects refs tmp quarantine ";
     int fd = openat(s->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
@@ -213,9 +162,9 @@ static int complete(struct akv_store *s, bool is_store, struct akv_err *err)
     if (rc == 0)
         rc = open_parts(s, err);
     if (rc == 0 && !is_store) {
-        rc = write_text(s, "config", "codec=planes\n", err);
+        rc = akv_store_write_text(s, "config", "codec=planes\n", false, err);
         if (rc == 0)
-            rc = write_text(s, "VERSION", "akv-store 1\n", err);
+            rc = akv_store_write_text(s, "VERSION", "akv-store 1\n", false, err);
     }
     if (rc == 0 && !is_store && fsync(s->root) < 0)
         rc = akv_fail_errno(err, "%s: cannot sync", s->dir);
@@ -248,7 +197,7 @@ static int open_store(struct akv_store *s, unsigned flags, struct akv_err *err)
     rc = open_parts(s, err);
     if (rc == 0 && (flags & AKV_STORE_CREATE))
         rc = complete(s, is_store, err);
-    return rc < 0 ? rc : read_config(s, err);
+    return rc < 0 ? rc : akv_store_read_config(s, err);
 }
 
 int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, struct akv_err *err)
@@ -276,22 +225,26 @@ int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, stru
 
 /* ---- the lock ---- */
 
-int akv_store_batch_begin(struct akv_store *s, struct akv_err *err)
+static int take_lock(struct akv_store *s, int how, struct akv_err *err)
 {
-    if (s->n_batches) {
-        s->n_batches++;
-        return 0;
-    }
     if (s->tmp < 0 || s->objects < 0 || s->refs < 0)
         return akv_fail(err, AKV_E_USAGE, "%s: the store was opened for reading", s->dir);
     if (s->lock < 0)
         s->lock = openat(s->root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->lock < 0)
         return akv_fail_errno(err, "%s/lock: cannot open", s->dir);
-    while (flock(s->lock, LOCK_SH) < 0)
+    while (flock(s->lock, how) < 0)
         if (errno != EINTR)
             return akv_fail_errno(err, "%s/lock: cannot lock", s->dir);
-    s->n_batches = 1;
+    s->n_batches++;
+    return 0;
+}
+
+int akv_store_batch_begin(struct akv_store *s, struct akv_err *err)
+{
+    if (!s->n_batches)
+        return take_lock(s, LOCK_SH, err);
+    s->n_batches++;
     return 0;
 }
 
@@ -299,4 +252,18 @@ void akv_store_batch_end(struct akv_store *s)
 {
     if (s->n_batches && --s->n_batches == 0)
         flock(s->lock, LOCK_UN);
+}
+
+int akv_store_alone_begin(struct akv_store *s, struct akv_err *err)
+{
+    return take_lock(s, LOCK_EX, err);
+}
+
+void akv_store_alone_end(struct akv_store *s)
+{
+    if (--s->n_batches == 0)
+        flock(s->lock, LOCK_UN);
+    else
+        while (flock(s->lock, LOCK_SH) < 0 && errno == EINTR)
+            ;
 }

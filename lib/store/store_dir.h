@@ -12,7 +12,9 @@ struct akv_store {
     const struct akv_object_ops *ops;
     int root, objects, refs, tmp, quarantine, lock;
     unsigned n_batches, n_temps;
-    enum akv_codec codec;
+    enum akv_codec codec; /* of the config, as it was when config was its state */
+    uint64_t quota;       /* 0: none */
+    struct stat config;
     struct akv_object object; /* the one last read: rec of akv_store_get() points into it */
 };
 
@@ -26,6 +28,37 @@ int akv_store_dir(int at, const char *name);
 
 /* A new file in tmp/, opened for writing; name receives its name. */
 int akv_store_temp(struct akv_store *s, char name[64], struct akv_err *err);
+
+/*
+ * The exclusive lock: nobody publishes or collects. Taken inside a batch it may let another one in between, for a moment at its
+ * begin and its end: what was looked at before must be looked at again.
+ */
+int akv_store_alone_begin(struct akv_store *s, struct akv_err *err);
+void akv_store_alone_end(struct akv_store *s);
+
+/* ---- config.c ---- */
+
+/* A small text file into text (NUL-terminated, cut at size - 1). 1, 0 when it is absent. */
+int akv_store_read_text(struct akv_store *s, const char *name, char *text, size_t size, struct akv_err *err);
+/* Whole or not at all. replace: else the one that is there stays, so that the first of two processes wins. */
+int akv_store_write_text(struct akv_store *s, const char *name, const char *text, bool replace, struct akv_err *err);
+/* Fill codec and quota, if the file has changed since. */
+int akv_store_read_config(struct akv_store *s, struct akv_err *err);
+int akv_store_write_quota(struct akv_store *s, uint64_t quota, struct akv_err *err); /* 0: none */
+
+/* ---- usage.c, collect.c: under a quota ---- */
+
+uint64_t akv_store_now(struct akv_store *s); /* seconds since 1970 by the clock of its file system; 0: it cannot be asked */
+/* Count an object that is about to be published. 1; 0: there is no room, or that is not known. */
+int akv_usage_reserve(struct akv_store *s, uint64_t bytes, struct akv_err *err);
+void akv_usage_return(struct akv_store *s, uint64_t bytes); /* it was not published */
+int akv_usage_set(struct akv_store *s, uint64_t objects, uint64_t bytes, struct akv_err *err);
+/*
+ * Make room for an object that follows the page `own` (NULL: none), and count it. Within a batch; others may have come in between.
+ * AKV_E_IO: there is no room. Nothing to do without a quota.
+ */
+int akv_store_reserve(struct akv_store *s, const struct akv_key *root, const struct akv_key *own, uint64_t bytes,
+                      struct akv_err *err);
 
 /* Put the page of this key and its descendants under this root into quarantine. */
 int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, uint32_t index,

@@ -69,6 +69,11 @@ void akv_store_touch(struct akv_store *s, const struct akv_head *head, const str
 
 /* ---- publishing ---- */
 
+static int no_parent(const struct akv_store *s, const struct akv_page_rec *rec, struct akv_err *err)
+{
+    return akv_fail(err, AKV_E_NO, "%s: page %lu: its parent is not in the store", s->dir, (unsigned long)rec->index);
+}
+
 /* The object's bytes into a synced temp. */
 static int write_object(int fd, const char *path, const struct akv_head *head, const struct akv_page_rec *rec, uint64_t *bytes,
                         struct akv_err *err)
@@ -91,6 +96,23 @@ static int write_object(int fd, const char *path, const struct akv_head *head, c
     return rc;
 }
 
+/* Room for a temp under the quota, and its name. */
+static int give_name(struct akv_store *s, const char *temp, uint64_t size, const struct akv_object_name *name,
+                     const struct akv_head *head, const struct akv_page_rec *rec, struct akv_err *err)
+{
+    const struct akv_key *parent = rec->has_parent ? &rec->parent : NULL;
+    int rc = akv_store_reserve(s, &head->root, parent, size, err);
+    if (rc < 0)
+        return rc;
+    if (parent && !akv_store_has(s, head, parent)) /* others came in between while room was made */
+        rc = no_parent(s, rec, err);
+    else
+        rc = s->ops->put(s, temp, name, err);
+    if (rc != 1 && s->quota)
+        akv_usage_return(s, size);
+    return rc;
+}
+
 /* 1: published; 0: another process was first. */
 static int publish(struct akv_store *s, const struct akv_object_name *name, const struct akv_head *head,
                    const struct akv_page_rec *rec, uint64_t *bytes, struct akv_err *err)
@@ -105,7 +127,7 @@ static int publish(struct akv_store *s, const struct akv_object_name *name, cons
     if (close(fd) < 0 && rc == 0)
         rc = akv_fail_errno(err, "%s: cannot close", path);
     if (rc == 0)
-        rc = s->ops->put(s, temp, name, err);
+        rc = give_name(s, temp, size, name, head, rec, err);
     unlinkat(s->tmp, temp, 0);
     if (rc == 1 && bytes)
         *bytes += size;
@@ -135,8 +157,10 @@ static int put_locked(struct akv_store *s, const struct akv_head *head, const st
     bool broken = false;
     unsigned long index = rec->index;
     int rc = akv_object_name(&name, &head->root, &rec->key, err);
+    if (rc == 0)
+        rc = akv_store_read_config(s, err);
     if (rc == 0 && rec->has_parent && !akv_store_has(s, head, &rec->parent))
-        rc = akv_fail(err, AKV_E_NO, "%s: page %lu: its parent is not in the store", s->dir, index);
+        rc = no_parent(s, rec, err);
     for (int i = 0; rc == 0 && i < ATTEMPTS; i++) {
         rc = look(s, head, rec, err);
         if (rc == SAME) {

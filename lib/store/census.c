@@ -1,0 +1,203 @@
+#include "store/census.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+void akv_census_release(struct akv_census *c)
+{
+    free(c->list);
+    free(c->slots);
+    *c = (struct akv_census){0};
+}
+
+uint64_t akv_root_tag(const struct akv_key *root)
+{
+    return akv_get_u64(root->b);
+}
+
+void akv_object_path(struct akv_object_name *out, const struct akv_key *name)
+{
+    char hex[AKV_SHA_HEX];
+    akv_hex(hex, name->b, sizeof name->b);
+    snprintf(out->s, sizeof out->s, "%.2s/%s.akv", hex, hex + 2);
+}
+
+bool akv_object_key(struct akv_key *name, const struct akv_object_name *path)
+{
+    return akv_unhex(name->b, 1, path->s, 2) && akv_unhex(name->b + 1, AKV_SHA_BYTES - 1, path->s + 3, 2 * AKV_SHA_BYTES - 2);
+}
+
+/* ---- the table ---- */
+
+static size_t slot_of(const struct akv_census *c, const struct akv_key *name)
+{
+    size_t i = (size_t)akv_get_u64(name->b) & (c->n_slots - 1); /* names are hashes */
+    while (c->slots[i] && !akv_key_eq(&c->list[c->slots[i] - 1].name, name))
+        i = (i + 1) & (c->n_slots - 1);
+    return i;
+}
+
+uint32_t akv_census_find(const struct akv_census *c, const struct akv_key *name)
+{
+    uint32_t at = c->n_slots ? c->slots[slot_of(c, name)] : 0;
+    return at ? at - 1 : AKV_CENSUS_NONE;
+}
+
+static int grow(struct akv_census *c, struct akv_err *err)
+{
+    size_t cap = c->cap ? 2 * c->cap : 256;
+    if (cap > UINT32_MAX / 2)
+        return akv_fail(err, AKV_E_IO, "%s: too many objects", c->store->dir);
+    struct akv_census_entry *list = akv_realloc(c->list, cap, sizeof *list, err);
+    if (!list)
+        return AKV_E_IO;
+    c->list = list;
+    uint32_t *slots = akv_alloc(2 * cap, sizeof *slots, err);
+    if (!slots)
+        return AKV_E_IO;
+    free(c->slots);
+    c->slots = slots;
+    c->n_slots = 2 * cap;
+    c->cap = cap;
+    for (size_t i = 0; i < c->n; i++)
+        c->slots[slot_of(c, &c->list[i].name)] = (uint32_t)i + 1;
+    return 0;
+}
+
+static int add(struct akv_census *c, const struct akv_census_entry *e, struct akv_err *err)
+{
+    if (c->n == c->cap) {
+        int rc = grow(c, err);
+        if (rc < 0)
+            return rc;
+    }
+    c->list[c->n++] = *e;
+    c->slots[slot_of(c, &e->name)] = (uint32_t)c->n;
+    c->bytes += e->bytes;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* What the header of an object says of it. False: nothing that can be believed. */
+static bool fill(struct akv_census_entry *e, const struct akv_object *o)
+{
+    struct akv_key name;
+    const struct akv_page_rec *p = akv_reader_page(o->reader);
+    const struct akv_key *root = &akv_reader_head(o->reader)->root;
+    if (akv_index_key(&name, root->b, sizeof root->b, &p->key, NULL) < 0 || !akv_key_eq(&name, &e->name))
+        return false;
+    e->root = akv_root_tag(root);
+    e->has_parent = p->has_parent;
+    return !p->has_parent || akv_index_key(&e->parent, root->b, sizeof root->b, &p->parent, NULL) == 0;
+}
+
+/* Read an object's header into a new entry; none when it is not there. */
+static int read_entry(struct akv_census *c, const struct akv_object_name *path, struct akv_err *err)
+{
+    struct akv_store *s = c->store;
+    struct akv_census_entry e = {.up = AKV_CENSUS_NONE};
+    struct akv_object_info info;
+    if (c->cancel && *c->cancel)
+        return akv_fail(err, AKV_E_CANCEL, "interrupted");
+    if (!akv_object_key(&e.name, path))
+        return 0;
+    int rc = akv_object_read(s, &s->object, path, NULL, true, NULL);
+    if (rc == 1) {
+        info = s->object.info;
+        e.unread = !fill(&e, &s->object);
+    } else if (s->ops->has(s, path, &info)) {
+        e.unread = true;
+    } else {
+        return 0; /* it went away */
+    }
+    e.bytes = info.bytes;
+    e.used = info.used;
+    return add(c, &e, err);
+}
+
+static int take_object(void *ctx, const struct akv_object_name *path, struct akv_err *err)
+{
+    return read_entry(ctx, path, err);
+}
+
+int akv_census_take(struct akv_census *c, struct akv_store *s, const volatile int *cancel, struct akv_err *err)
+{
+    *c = (struct akv_census){.store = s, .cancel = cancel};
+    int rc = s->ops->list(s, take_object, c, err);
+    akv_object_forget(&s->object);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < c->n; i++) {
+        struct akv_census_entry *e = &c->list[i];
+        if (e->has_parent)
+            e->up = akv_census_find(c, &e->parent);
+        if (e->up != AKV_CENSUS_NONE)
+            c->list[e->up].n_kids++;
+    }
+    return 0;
+}
+
+struct count {
+    struct akv_store *store;
+    uint64_t objects, bytes;
+};
+
+static int count_object(void *ctx, const struct akv_object_name *path, struct akv_err *err)
+{
+    struct count *c = ctx;
+    struct akv_object_info info;
+    (void)err;
+    if (c->store->ops->has(c->store, path, &info)) {
+        c->objects++;
+        c->bytes += info.bytes;
+    }
+    return 0;
+}
+
+int akv_census_count(struct akv_store *s, uint64_t *objects, uint64_t *bytes, struct akv_err *err)
+{
+    struct count c = {.store = s};
+    int rc = s->ops->list(s, count_object, &c, err);
+    *objects = c.objects;
+    *bytes = c.bytes;
+    return rc;
+}
+
+int akv_census_page(struct akv_census *c, const struct akv_key *root, const struct akv_key *key, uint32_t *entry,
+                    struct akv_err *err)
+{
+    struct akv_key name;
+    struct akv_object_name path;
+    int rc = akv_index_key(&name, root->b, sizeof root->b, key, err);
+    if (rc < 0)
+        return rc;
+    *entry = akv_census_find(c, &name);
+    if (*entry != AKV_CENSUS_NONE)
+        return 0;
+    akv_object_path(&path, &name);
+    rc = read_entry(c, &path, err);
+    *entry = akv_census_find(c, &name);
+    return rc;
+}
+
+/* ---- chains ---- */
+
+void akv_census_hold(struct akv_census *c, uint32_t entry)
+{
+    for (; entry != AKV_CENSUS_NONE && !c->list[entry].held; entry = c->list[entry].up)
+        c->list[entry].held = true;
+}
+
+bool akv_census_whole(const struct akv_census *c, uint32_t entry)
+{
+    while (entry != AKV_CENSUS_NONE && !c->list[entry].unread) {
+        if (!c->list[entry].has_parent)
+            return true;
+        entry = c->list[entry].up;
+    }
+    return false;
+}

@@ -1,0 +1,56 @@
+/*
+ * What a store holds, in memory: name, parent, size and use of its objects, some 120 bytes each. Taken while nothing is added or
+ * collected (the lock is held) it is the truth; else it may lack what came since and hold what went.
+ */
+#ifndef AKV_STORE_CENSUS_H
+#define AKV_STORE_CENSUS_H
+
+#include "store/store_dir.h"
+
+#define AKV_CENSUS_NONE UINT32_MAX
+
+struct akv_census_entry {
+    struct akv_key name;   /* the index key */
+    struct akv_key parent; /* the parent's index key, when has_parent */
+    uint64_t root;         /* the root's first eight bytes */
+    uint64_t bytes;
+    int64_t used;    /* ns since 1970 */
+    uint32_t up;     /* the parent's entry; NONE: it has none, or that is not there */
+    uint32_t n_kids; /* entries whose parent it is */
+    uint32_t n_pins; /* pins whose chains it is in */
+    bool has_parent;
+    bool unread; /* its header is damaged or cannot be read: nothing but name, bytes and use is known */
+    bool held;   /* not to be deleted; so are its ancestors then */
+    bool gone;   /* deleted since */
+};
+
+/* slots is a hash table of positions + 1, at most half full. */
+struct akv_census {
+    struct akv_store *store;
+    struct akv_census_entry *list;
+    size_t n, cap, n_slots;
+    uint32_t *slots;
+    uint64_t bytes; /* of all entries that are not gone */
+    const volatile int *cancel;
+};
+
+void akv_census_release(struct akv_census *c); /* NULL-safe on a zeroed object */
+/* All objects by their headers, linked to their parents. */
+int akv_census_take(struct akv_census *c, struct akv_store *s, const volatile int *cancel, struct akv_err *err);
+/* Sizes only: the number of objects and their bytes. */
+int akv_census_count(struct akv_store *s, uint64_t *objects, uint64_t *bytes, struct akv_err *err);
+
+uint32_t akv_census_find(const struct akv_census *c, const struct akv_key *name);
+/* The page of this key, read from the store when the census has it not yet; NONE: it is not there. */
+int akv_census_page(struct akv_census *c, const struct akv_key *root, const struct akv_key *key, uint32_t *entry,
+                    struct akv_err *err);
+/* Hold an entry and its ancestors. */
+void akv_census_hold(struct akv_census *c, uint32_t entry);
+/* Whether the chain from an entry reaches page 0 over entries that were read. */
+bool akv_census_whole(const struct akv_census *c, uint32_t entry);
+
+uint64_t akv_root_tag(const struct akv_key *root);                             /* its first eight bytes */
+void akv_object_path(struct akv_object_name *out, const struct akv_key *name); /* of an index key */
+bool akv_object_key(struct akv_key *name, const struct akv_object_name *path); /* and back */
+
+#endif
