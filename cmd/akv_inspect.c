@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char usage[] = "[options] [FILE ...]";
@@ -61,14 +62,41 @@ static void options(struct inspect *t, int argc, char **argv)
         cmd_die(2, "--raw writes bytes only: it excludes --json, --verify and --text");
 }
 
+void inspect_flush(struct inspect *t)
+{
+    cmd_out_write(&t->out, t->line, t->n_line);
+    t->n_line = 0;
+}
+
+void inspect_put(struct inspect *t, const char *text, size_t n)
+{
+    if (n > sizeof t->line - t->n_line)
+        inspect_flush(t);
+    if (n > sizeof t->line) {
+        cmd_out_write(&t->out, text, n);
+        return;
+    }
+    memcpy(t->line + t->n_line, text, n);
+    t->n_line += n;
+    if (n && text[n - 1] == '\n')
+        inspect_flush(t);
+}
+
 void inspect_print(struct inspect *t, const char *fmt, ...)
 {
-    char line[4096];
-    va_list ap;
+    va_list ap, again;
     va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, ap);
+    va_copy(again, ap);
+    char text[512], *longer = NULL;
+    int n = vsnprintf(text, sizeof text, fmt, ap);
+    if (n >= (int)sizeof text) {
+        longer = cmd_alloc((size_t)n + 1);
+        vsnprintf(longer, (size_t)n + 1, fmt, again);
+    }
+    va_end(again);
     va_end(ap);
-    cmd_out_write(&t->out, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    inspect_put(t, longer ? longer : text, n > 0 ? (size_t)n : 0);
+    free(longer);
 }
 
 long long inspect_num(const json_t *o, const char *key)
@@ -88,7 +116,7 @@ void inspect_fields(struct inspect *t, const json_t *fields)
     json_t *value;
     json_object_foreach ((json_t *)(uintptr_t)fields, tag, value) {
         char *line = cmd_escaped(tag);
-        inspect_print(t, "    %-12s %s\n", line, json_string_value(value));
+        inspect_print(t, "    %-16s %s\n", line, json_string_value(value));
         free(line);
     }
 }
@@ -105,15 +133,18 @@ static void escape_strings(json_t *object)
     }
 }
 
-/* A description to be shown: names and ingredients come from elsewhere and may hold anything, each is to stay on its line. */
-json_t *inspect_load(const char *json)
+json_t *inspect_parse(const char *json)
 {
     json_t *o = json_loads(json, 0, NULL);
     if (!o)
         cmd_die(5, "out of memory");
+    return o;
+}
+
+void inspect_escape(json_t *o)
+{
     escape_strings(o);
     escape_strings(json_object_get(o, "fields"));
-    return o;
 }
 
 int main(int argc, char **argv)

@@ -12,13 +12,18 @@ struct inspect {
     struct akv_model *model; /* for --text */
     struct cmd_out out;
     uint64_t n_done; /* files described */
+    char line[4096]; /* text to come out with its newline */
+    size_t n_line;
 };
 
 /* ---- akv_inspect.c: a description, as the library writes it, taken apart and shown ---- */
 
 void inspect_print(struct inspect *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Parsed; its strings fit for a line: names and ingredients come from elsewhere and may hold anything. */
-json_t *inspect_load(const char *json);
+void inspect_put(struct inspect *t, const char *text, size_t n); /* the same for text as it is */
+void inspect_flush(struct inspect *t);
+json_t *inspect_parse(const char *json);
+/* Make its strings fit for a line: names and ingredients come from elsewhere and may hold anything. */
+void inspect_escape(json_t *o);
 long long inspect_num(const json_t *o, const char *key);
 const char *inspect_str(const json_t *o, const char *key); /* "-" when there is none */
 void inspect_fields(struct inspect *t, const json_t *fields);

@@ -25,7 +25,7 @@ static void print_text(struct inspect *t, const json_t *ids)
         if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
             inspect_print(t, c == '\n' ? "\\n" : "\\x%02x", c);
         else
-            cmd_out_write(&t->out, text + i, 1);
+            inspect_put(t, text + i, 1);
     }
     inspect_print(t, "\"\n");
     free(text);
@@ -85,13 +85,14 @@ static void print_record(struct inspect *t, const json_t *o)
 
 static void take_record(struct inspect *t, struct totals *s, const char *json)
 {
-    if (t->json && !t->verify) {
+    if (t->json && !t->verify)
         cmd_out_line(&t->out, json);
-    }
-    json_t *o = inspect_load(json);
+    json_t *o = inspect_parse(json);
     count(s, o);
-    if (!t->json && !t->verify && !t->raw)
+    if (!t->json && !t->verify && !t->raw) {
+        inspect_escape(o);
         print_record(t, o);
+    }
     json_decref(o);
 }
 

@@ -329,8 +329,11 @@ AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *ro
  */
 AKV_API int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t **body, size_t *body_bytes,
                              struct akv_err *err);
-/* A model file described as one line of JSON. */
-AKV_API int akv_inspect_model(const struct akv_model *m, const char *path, char **json, struct akv_err *err);
+/*
+ * A model file described as one line of JSON, also one that cannot be run: what can be read of it, and the reason for each thing that
+ * cannot be done with it; see akv-inspect(1). pre: as in akv_model_open(). An error only when not even the file's keys can be read.
+ */
+AKV_API int akv_inspect_model(const char *path, const char *pre, char **json, struct akv_err *err);
 /* The root of a session's pages and its ingredients: {"root","fields":{...}}. Hashes the weights unless their digest is cached. */
 AKV_API int akv_session_root(struct akv_session *s, char **json, struct akv_err *err);
 

@@ -27,7 +27,7 @@ static int wrong(const struct binder *b, const struct akv_tensor *t, int code, c
     va_start(ap, fmt);
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
-    return akv_fail(b->err, code, "%s: tensor %s (data at offset %llu): %s", b->g->path, akv_str_show(t->name).s,
+    return akv_fail(b->err, code, "%s: tensor %s (data at offset %llu): %s", t->path, akv_str_show(t->name).s,
                     (unsigned long long)t->offset, why);
 }
 

@@ -47,7 +47,8 @@ struct akv_tensor {
     uint64_t ne[4]; /* ne[0] is the row length; missing dimensions are 1 */
     size_t row_bytes, bytes;
     const uint8_t *data;
-    uint64_t offset; /* of the data in its file */
+    uint64_t offset;  /* of the data in its file */
+    const char *path; /* of that file: a part of a split model is one of several */
 };
 
 /* What tells one state of a file from another. */

@@ -105,6 +105,7 @@ static int place_tensor(const struct akv_gguf *g, struct akv_tensor *t, struct a
                         akv_str_show(t->name).s, t->bytes, (unsigned long long)t->offset, (unsigned long long)room);
     t->offset += g->data_offset;
     t->data = g->map.data + t->offset;
+    t->path = g->path;
     return 0;
 }
 
@@ -136,9 +137,12 @@ int akv_gguf_index_tensors(struct akv_gguf *g, struct akv_err *err)
     for (uint64_t i = 0; i < g->n_tensors; i++)
         g->tensors_by_name[i] = &g->tensors[i];
     qsort(g->tensors_by_name, g->n_tensors, sizeof *g->tensors_by_name, compare_tensor);
-    for (uint64_t i = 1; i < g->n_tensors; i++)
-        if (!compare_tensor(&g->tensors_by_name[i - 1], &g->tensors_by_name[i]))
-            return akv_fail(err, AKV_E_INPUT, "%s: tensor %s: listed twice", g->path, akv_str_show(g->tensors_by_name[i]->name).s);
+    for (uint64_t i = 1; i < g->n_tensors; i++) {
+        const struct akv_tensor *t = g->tensors_by_name[i], *before = g->tensors_by_name[i - 1];
+        if (!compare_tensor(&before, &t)) /* the file to blame is the later one of a split model */
+            return akv_fail(err, AKV_E_INPUT, "%s: tensor %s: listed twice", (t > before ? t : before)->path,
+                            akv_str_show(t->name).s);
+    }
     return 0;
 }
 

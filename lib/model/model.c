@@ -79,6 +79,43 @@ out:
     return rc;
 }
 
+/* The network is there as a whole or not at all. */
+static void try_network(struct akv_model *m, struct akv_buf *notes, struct akv_err *why)
+{
+    if (load_network(m, notes, why) == 0)
+        return;
+    free(m->layers);
+    m->layers = NULL;
+    m->arch = NULL;
+    m->hp = (struct akv_hparams){0};
+}
+
+int akv_model_load_parts(struct akv_model **out, const char *path, const char *pre, struct akv_model_whys *whys,
+                         struct akv_err *err)
+{
+    struct akv_buf notes;
+    akv_buf_init(&notes, 3 * AKV_NOTES_MAX);
+    *whys = (struct akv_model_whys){0};
+    int rc = AKV_E_IO;
+    struct akv_model *m = akv_alloc(1, sizeof *m, err);
+    if (m)
+        rc = akv_gguf_open(&m->gguf, path, &whys->file) == 0 ? 0 : akv_gguf_open_keys(&m->gguf, path, err);
+    if (rc < 0)
+        goto out;
+    if (m->gguf.warnings)
+        akv_note(&notes, "%s", m->gguf.warnings);
+    if (!whys->file.code)
+        try_network(m, &notes, &whys->network);
+    load_tokenizer(m, pre, &notes, &whys->tokenizer);
+    m->warnings = akv_notes_take(&notes);
+    *out = m;
+    m = NULL;
+out:
+    akv_buf_release(&notes);
+    akv_model_unload(m);
+    return rc;
+}
+
 void akv_model_unload(struct akv_model *m)
 {
     if (!m)

@@ -96,6 +96,15 @@ struct akv_model {
 int akv_model_load(struct akv_model **out, const char *path, unsigned flags, struct akv_err *err);
 /* The same; pre as in akv_tok_open(). */
 int akv_model_load_pre(struct akv_model **out, const char *path, unsigned flags, const char *pre, struct akv_err *err);
+/*
+ * For descriptions: as much of the file as there is. An error only when not even its keys can be read; else whys tells for each part
+ * that the model lacks why: no tensors (file), no arch, hp and layers (network), no or another model's tok (tokenizer).
+ */
+struct akv_model_whys {
+    struct akv_err file, network, tokenizer; /* code 0: nothing is wrong */
+};
+int akv_model_load_parts(struct akv_model **out, const char *path, const char *pre, struct akv_model_whys *whys,
+                         struct akv_err *err);
 void akv_model_unload(struct akv_model *m); /* NULL-safe */
 
 /*

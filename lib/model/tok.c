@@ -97,6 +97,11 @@ uint32_t akv_tok_eos(const struct akv_tok *t)
     return t->eos;
 }
 
+uint32_t akv_tok_unk(const struct akv_tok *t)
+{
+    return t->unk;
+}
+
 bool akv_tok_is_eog(const struct akv_tok *t, uint32_t id)
 {
     for (unsigned i = 0; i < t->n_eog; i++) {
@@ -104,6 +109,12 @@ bool akv_tok_is_eog(const struct akv_tok *t, uint32_t id)
             return true;
     }
     return false;
+}
+
+const uint32_t *akv_tok_ends(const struct akv_tok *t, size_t *n)
+{
+    *n = t->n_eog;
+    return t->eog;
 }
 
 bool akv_tok_is_control(const struct akv_tok *t, uint32_t id)
@@ -114,6 +125,11 @@ bool akv_tok_is_control(const struct akv_tok *t, uint32_t id)
 bool akv_tok_add_bos(const struct akv_tok *t)
 {
     return t->add_bos && t->bos != AKV_TOK_NONE;
+}
+
+bool akv_tok_add_eos(const struct akv_tok *t)
+{
+    return t->add_eos && t->eos != AKV_TOK_NONE;
 }
 
 const uint8_t *akv_tok_digest(const struct akv_tok *t)

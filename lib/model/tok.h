@@ -34,14 +34,17 @@ void akv_tok_free(struct akv_tok *t);
 uint32_t akv_tok_n_vocab(const struct akv_tok *t);
 uint32_t akv_tok_bos(const struct akv_tok *t); /* AKV_TOK_NONE when absent */
 uint32_t akv_tok_eos(const struct akv_tok *t);
+uint32_t akv_tok_unk(const struct akv_tok *t);
 /*
  * Whether the id ends generation: tokenizer.ggml.{eos,eot,eom}_token_id, and the control tokens whose text is a well-known end
  * marker (list in tok_ends.c: <|im_end|>, <|eot_id|>, <end_of_turn>, <|endoftext|> ...). Of these, <|end|> does not count where
  * both <|return|> and <|call|> exist: there it only ends one message of a reply.
  */
 bool akv_tok_is_eog(const struct akv_tok *t, uint32_t id);
-bool akv_tok_is_control(const struct akv_tok *t, uint32_t id); /* token type control (3) */
-bool akv_tok_add_bos(const struct akv_tok *t);                 /* what add_special would prepend */
+const uint32_t *akv_tok_ends(const struct akv_tok *t, size_t *n); /* all such ids, eos first */
+bool akv_tok_is_control(const struct akv_tok *t, uint32_t id);    /* token type control (3) */
+bool akv_tok_add_bos(const struct akv_tok *t);                    /* what add_special would prepend */
+bool akv_tok_add_eos(const struct akv_tok *t);                    /* and append */
 
 /*
  * The tokenizer digest (design.md 4.1, 5): the SHA-256 of

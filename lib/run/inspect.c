@@ -15,7 +15,7 @@ json_t *akv_describe_hex(const void *p, size_t n)
     return json_string(hex);
 }
 
-static json_t *json_fields(const struct akv_head *h)
+json_t *akv_describe_fields(const struct akv_head *h)
 {
     json_t *fields = json_object();
     for (size_t i = 0; i < h->n_fields; i++)
@@ -31,7 +31,7 @@ static void describe_head(json_t *o, const struct akv_head *h)
                         json_pack("{s:i, s:i, s:i, s:i, s:s, s:i, s:I}", "layers", (int)g->n_layers, "kv_heads", (int)g->n_kv_heads,
                                   "k_dims", (int)g->dim_k, "v_dims", (int)g->dim_v, "dtype", g->dtype == AKV_KV_F16 ? "f16" : "f32",
                                   "page", (int)AKV_PAGE_TOKENS, "bytes_per_token", (json_int_t)akv_geom_token_bytes(g)));
-    json_object_set_new(o, "fields", json_fields(h));
+    json_object_set_new(o, "fields", akv_describe_fields(h));
 }
 
 static void describe_page(json_t *o, const struct akv_reader *r, const struct akv_page_rec *p)
@@ -158,8 +158,8 @@ int akv_session_root(struct akv_session *s, char **json, struct akv_err *err)
     int rc = akv_session_need_head(s, err);
     if (rc < 0)
         return rc;
-    json_t *o =
-        json_pack("{s:o, s:o}", "root", akv_describe_hex(&s->head.root, sizeof s->head.root), "fields", json_fields(&s->head));
+    json_t *o = json_pack("{s:o, s:o}", "root", akv_describe_hex(&s->head.root, sizeof s->head.root), "fields",
+                          akv_describe_fields(&s->head));
     rc = akv_describe_done(o, json, err);
     json_decref(o);
     return rc;

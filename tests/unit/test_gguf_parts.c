@@ -92,7 +92,7 @@ static void test_wrong_parts(void **state)
     refuse(part_path("bad", 1, 3), AKV_E_INPUT, "bad-00003-of-00003.gguf", "it is part 2 of 3");
     behind_text(&file, "split.no")[4] = 2; /* behind the type: as if it were the third */
     write_whole(third, file.data, file.len);
-    refuse(part_path("bad", 1, 3), AKV_E_INPUT, "tensor blk.0.", "listed twice");
+    refuse(part_path("bad", 1, 3), AKV_E_INPUT, "bad-00003-of-00003.gguf: tensor blk.0.", "listed twice");
     akv_buf_release(&file);
 
     read_whole(whole, &file);
@@ -100,6 +100,27 @@ static void test_wrong_parts(void **state)
     refuse(part_path("bad", 1, 3), AKV_E_INPUT, "bad-00003-of-00003.gguf", "not a part of a split model");
     write_whole(third, file.data, file.len / 2);
     refuse(part_path("bad", 1, 3), AKV_E_INPUT, "bad-00003-of-00003.gguf", "truncated");
+    akv_buf_release(&file);
+}
+
+/* What is wrong with a tensor is said of the file that has it. */
+static void test_blame(void **state)
+{
+    struct akv_buf file;
+    char third[256];
+    (void)state;
+    const char *first = split_model(make_model("whole.gguf", TWO_LAYERS), "blame", 3);
+    snprintf(third, sizeof third, "%s", part_path("blame", 3, 3));
+    read_whole(third, &file);
+    behind_text(&file, "blk.1.ffn_norm.weight")[12] = AKV_F16; /* behind the number of dimensions, and one */
+    write_whole(third, file.data, file.len);
+    refuse(first, AKV_E_INCOMPAT, "blame-00003-of-00003.gguf: tensor blk.1.ffn_norm.weight", "a vector of type F16");
+    akv_put_u64(behind_text(&file, "blk.1.ffn_norm.weight") + 4, 31);
+    write_whole(third, file.data, file.len);
+    refuse(first, AKV_E_INPUT, "blame-00003-of-00003.gguf: tensor blk.1.ffn_norm.weight", "its shape 31 does not fit");
+    akv_put_u64(behind_text(&file, "blk.1.ffn_up.weight") + 4, 33);
+    write_whole(third, file.data, file.len);
+    refuse(first, AKV_E_INPUT, "blame-00003-of-00003.gguf: tensor blk.1.ffn_up.weight", "not whole Q4_0 blocks");
     akv_buf_release(&file);
 }
 
@@ -163,8 +184,9 @@ static void test_restat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_model),   cmocka_unit_test(test_first_only), cmocka_unit_test(test_wrong_parts),
-        cmocka_unit_test(test_tensor_count), cmocka_unit_test(test_names),      cmocka_unit_test(test_restat),
+        cmocka_unit_test(test_same_model), cmocka_unit_test(test_first_only),   cmocka_unit_test(test_wrong_parts),
+        cmocka_unit_test(test_blame),      cmocka_unit_test(test_tensor_count), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_restat),
     };
     return cmocka_run_group_tests_name("gguf parts", tests, temp_setup, temp_teardown);
 }
