@@ -18,6 +18,7 @@ const struct akv_ops akv_ops_avx2 = {
     .add = akv_avx2_add,
     .kv_put = {akv_avx2_kv_put_f16, akv_scalar_kv_put_f32},
     .attn = {akv_avx2_attn_f16, akv_avx2_attn_f32},
+    .attn_join = akv_avx2_attn_join,
     .attn_scratch_bytes = akv_avx2_attn_scratch_bytes,
     .exp = akv_avx2_exp,
     .finite = akv_avx2_finite,

@@ -47,6 +47,7 @@ int akv_avx2_kv_put_f16(uint8_t *page, size_t k_offset, size_t v_offset, uint32_
                         const float *v, uint32_t dim_v);
 void akv_avx2_attn_f16(const struct akv_attn *a);
 void akv_avx2_attn_f32(const struct akv_attn *a);
+void akv_avx2_attn_join(float *o, const struct akv_attn_query *parts, size_t n, uint32_t dim_v);
 size_t akv_avx2_attn_scratch_bytes(uint32_t dim_k, uint32_t dim_v);
 
 #endif

@@ -1,188 +1,156 @@
 /*
- * Attention (numerics R4): up to six queries share every load of K and V. Scores: keys in lanes, dimensions ascending. Values:
- * dimensions in lanes, keys ascending. Where the queries of a block see different keys, those that all of them see go through the
- * shared loop and the ragged ends query by query; the order of a query's own keys stays ascending.
+ * Attention (numerics R4), chunk by chunk. A call's queries are taken as blocks of six that share the loads of K and V (avx2_attn.h).
+ * Several blocks share more: a chunk's pages in f16 are widened once for all of them, into scratch. A block alone reads the pages as they
+ * are and asks for what comes next, as it is memory that it waits for.
+ *
+ * Where the queries of a block see different keys, those that all of them see go through the shared loop and the ragged ends query by
+ * query; the order of a query's own keys stays ascending.
  */
-#include "kernels/avx2_math.h"
+#include "kernels/avx2_attn.h"
 #include "kernels/fp32.h"
 
-#define BLOCK 6u /* queries that share the loads */
+#define PAGES (AKV_CHUNK / AKV_PAGE)
+#define TILE (16 * BLOCK) /* queries that share the widening of pages */
 
-/* Eight elements, or one, of an array in the KV dtype of `width` bytes. */
-AKV_INLINE __m256 load8(size_t width, const uint8_t *from, size_t i)
-{
-    const void *p = from + width * i;
-    return width == 2 ? _mm256_cvtph_ps(_mm_loadu_si128(p)) : _mm256_loadu_ps(p);
-}
-
-AKV_INLINE float load1(size_t width, const uint8_t *from, size_t i)
-{
-    float x;
-    if (width == 2)
-        return _cvtsh_ss(akv_load16(from + 2 * i));
-    memcpy(&x, from + 4 * i, sizeof x);
-    return x;
-}
-
-AKV_INLINE float fma1(float a, float b, float c)
-{
-    return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
-}
-
-struct block {
+/* What a tile of queries works with. */
+struct work {
     const struct akv_attn *a;
     struct akv_attn_query *query;
-    uint32_t n;
-    float (*p)[AKV_CHUNK];         /* of the current chunk: scores, then exponentials; [n][position in the chunk] */
-    float *o[BLOCK];               /* of the current chunk: weighted values [dim_v] */
-    uint32_t lo[BLOCK], hi[BLOCK]; /* of the current chunk: visible keys, lo <= position < hi; none: lo == hi */
-    float max[BLOCK], sum[BLOCK];  /* of the chunks so far */
+    uint32_t n;                     /* up to TILE queries */
+    uint32_t from, to;              /* keys that some query sees lie between them */
+    uint32_t first_page, last_page; /* of the current chunk */
+    bool widened;                   /* those pages are, to k and v */
+    float *k, *v;                   /* [PAGES] of [dim_k][64], [64][dim_v] */
+    float *q;                       /* [block][dim_k][BLOCK] */
+    float *p;                       /* scores, then exponentials; [BLOCK][position in the chunk] */
+    float *oc;                      /* weighted values of the current chunk; [BLOCK][dim_v] */
 };
 
-/* Scores of the 8 * wide keys from position `at` on, all in one page. */
-AKV_INLINE void score_keys(size_t width, uint32_t n, uint32_t wide, const struct block *b, uint32_t at)
+/* Up to BLOCK queries in the current chunk. */
+struct block {
+    struct akv_attn_query *query;
+    uint32_t n;
+    const float *q;                /* [dim_k][BLOCK] */
+    uint32_t lo[BLOCK], hi[BLOCK]; /* visible keys, lo <= position < hi; none: lo == hi */
+    uint32_t any[2], all[2];       /* ends of what some of them see, and of what all of them see; none: [0] >= [1] */
+    float *o[BLOCK];               /* weighted values of the chunk */
+};
+
+static uint32_t larger(uint32_t a, uint32_t b)
 {
-    const struct akv_attn *a = b->a;
-    const uint8_t *k = a->pages[at / AKV_PAGE] + a->k_offset + width * (at % AKV_PAGE);
-    const float *q[BLOCK];
-    __m256 s[BLOCK][8];
-#pragma GCC unroll 6
-    for (uint32_t i = 0; i < n; i++) {
-        q[i] = b->query[i].q;
-#pragma GCC unroll 8
-        for (uint32_t j = 0; j < wide; j++)
-            s[i][j] = _mm256_setzero_ps();
-    }
-    for (uint32_t d = 0; d < a->dim_k; d++, k += width * AKV_PAGE) {
-#pragma GCC unroll 8
-        for (uint32_t j = 0; j < wide; j++) {
-            __m256 keys = load8(width, k, 8 * j);
-#pragma GCC unroll 6
-            for (uint32_t i = 0; i < n; i++)
-                s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss(q[i] + d), keys, s[i][j]);
+    return a > b ? a : b;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Visible ranges in the chunk that starts at `start`; whether any query sees any of it. */
+static bool find_ranges(struct block *b, uint32_t start)
+{
+    b->any[0] = b->all[1] = UINT32_MAX;
+    b->any[1] = b->all[0] = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct akv_attn_query *q = &b->query[i];
+        uint32_t lo = larger(q->from, start), hi = q->to - start < AKV_CHUNK ? q->to : start + AKV_CHUNK;
+        if (q->to <= start || lo >= hi)
+            lo = hi = start;
+        b->lo[i] = lo;
+        b->hi[i] = hi;
+        b->all[0] = larger(b->all[0], lo);
+        b->all[1] = smaller(b->all[1], hi);
+        if (lo < hi) {
+            b->any[0] = smaller(b->any[0], lo);
+            b->any[1] = larger(b->any[1], hi);
         }
     }
-#pragma GCC unroll 6
-    for (uint32_t i = 0; i < n; i++) {
-#pragma GCC unroll 8
-        for (uint32_t j = 0; j < wide; j++)
-            _mm256_storeu_ps(b->p[i] + at % AKV_CHUNK + 8 * j, _mm256_mul_ps(s[i][j], _mm256_set1_ps(a->scale)));
+    return b->any[0] < b->any[1];
+}
+
+/* Queries to [dim][BLOCK], so that those of a block are broadcast from beside each other. */
+static void pack_queries(const struct work *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        float *to = w->q + (size_t)(i / BLOCK) * BLOCK * w->a->dim_k + i % BLOCK;
+        for (uint32_t d = 0; d < w->a->dim_k; d++, to += BLOCK)
+            *to = w->query[i].q[d];
     }
 }
 
-AKV_INLINE void scores_n(size_t width, uint32_t n, uint32_t wide, const struct block *b, uint32_t from, uint32_t to)
+/* K or V of a page of the current chunk, and what is read after it: the next page, V after K, the next chunk. */
+static struct rows page_rows(const struct work *w, uint32_t page, bool v)
 {
-    for (uint32_t at = from / (8 * wide) * (8 * wide); at < to; at += 8 * wide)
-        score_keys(width, n, wide, b, at);
+    const struct akv_attn *a = w->a;
+    const size_t offset = v ? a->v_offset : a->k_offset;
+    struct rows r = {.at = a->pages[page] + offset, .dim = v ? a->dim_v : a->dim_k};
+    if (page < w->last_page)
+        r.ahead = a->pages[page + 1] + offset;
+    else if (!v)
+        r.ahead = a->pages[w->first_page] + a->v_offset;
+    else
+        r.ahead = (page + 1) * AKV_PAGE < w->to ? a->pages[page + 1] + a->k_offset : r.at;
+    return r;
 }
 
-/* Few queries take more vectors of keys (or dimensions), so that enough chains run beside each other. */
-AKV_INLINE void scores(size_t width, const struct block *b, uint32_t from, uint32_t to)
+static void widen(float *to, struct rows r)
 {
-    switch (b->n) {
-    case 1:
-        scores_n(width, 1, 8, b, from, to);
-        break;
-    case 2:
-        scores_n(width, 2, 4, b, from, to);
-        break;
-    case 3:
-        scores_n(width, 3, 4, b, from, to);
-        break;
-    case 4:
-        scores_n(width, 4, 2, b, from, to);
-        break;
-    case 5:
-        scores_n(width, 5, 2, b, from, to);
-        break;
-    default:
-        scores_n(width, 6, 2, b, from, to);
+    for (size_t i = 0; i < (size_t)r.dim * AKV_PAGE; i += 32, r.at += 64) {
+        r.ahead = ask(r.ahead, 64);
+#pragma GCC unroll 4
+        for (size_t j = 0; j < 32; j += 8)
+            _mm256_storeu_ps(to + i + j, load8(2, r.at, j));
     }
 }
 
-/* Dimensions d .. d + 8 * wide of the weighted values of n queries over keys from <= position < to. */
-AKV_INLINE void value_dims(size_t width, uint32_t n, uint32_t wide, const struct block *b, uint32_t first, uint32_t d,
-                           uint32_t from, uint32_t to)
+static void widen_chunk(const struct work *w)
 {
-    const struct akv_attn *a = b->a;
-    const float *p[BLOCK];
-    __m256 o[BLOCK][8];
-#pragma GCC unroll 6
-    for (uint32_t i = 0; i < n; i++) {
-        p[i] = b->p[first + i];
-#pragma GCC unroll 8
-        for (uint32_t j = 0; j < wide; j++)
-            o[i][j] = _mm256_loadu_ps(b->o[first + i] + d + 8 * j);
-    }
-    for (uint32_t at = from, end; at < to; at = end) {
-        const uint8_t *v = a->pages[at / AKV_PAGE] + a->v_offset + width * ((size_t)(at % AKV_PAGE) * a->dim_v + d);
-        end = (at / AKV_PAGE + 1) * AKV_PAGE;
-        end = end < to ? end : to;
-        for (uint32_t c = at % AKV_CHUNK, stop = c + (end - at); c < stop; c++, v += width * a->dim_v) {
-#pragma GCC unroll 8
-            for (uint32_t j = 0; j < wide; j++) {
-                __m256 x = load8(width, v, 8 * j);
-#pragma GCC unroll 6
-                for (uint32_t i = 0; i < n; i++)
-                    o[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss(p[i] + c), x, o[i][j]);
-            }
-        }
-    }
-#pragma GCC unroll 6
-    for (uint32_t i = 0; i < n; i++) {
-#pragma GCC unroll 8
-        for (uint32_t j = 0; j < wide; j++)
-            _mm256_storeu_ps(b->o[first + i] + d + 8 * j, o[i][j]);
+    for (uint32_t page = w->first_page; page <= w->last_page; page++) {
+        widen(w->k + (size_t)(page % PAGES) * AKV_PAGE * w->a->dim_k, page_rows(w, page, false));
+        widen(w->v + (size_t)(page % PAGES) * AKV_PAGE * w->a->dim_v, page_rows(w, page, true));
     }
 }
 
-/* One dimension: what is left of a head whose size is not a multiple of eight. */
-static void value_dim(size_t width, const struct block *b, uint32_t query, uint32_t d, uint32_t from, uint32_t to)
+AKV_INLINE struct rows rows_of(const struct work *w, uint32_t page, bool v)
 {
-    float *o = b->o[query] + d;
-    for (uint32_t at = from; at < to; at++) {
-        const uint8_t *v = b->a->pages[at / AKV_PAGE] + b->a->v_offset;
-        *o = fma1(b->p[query][at % AKV_CHUNK], load1(width, v, (size_t)(at % AKV_PAGE) * b->a->dim_v + d), *o);
-    }
+    struct rows r = page_rows(w, page, v);
+    if (w->widened)
+        r.at = (const uint8_t *)((v ? w->v : w->k) + (size_t)(page % PAGES) * AKV_PAGE * r.dim);
+    return r;
 }
 
-AKV_INLINE void values_n(size_t width, uint32_t n, uint32_t wide, const struct block *b, uint32_t first, uint32_t from, uint32_t to)
+AKV_INLINE void block_scores(size_t width, const struct work *w, const struct block *b)
 {
-    uint32_t d = 0;
-    for (; d + 8 * wide <= b->a->dim_v; d += 8 * wide)
-        value_dims(width, n, wide, b, first, d, from, to);
-    for (; d + 8 <= b->a->dim_v; d += 8)
-        value_dims(width, n, 1, b, first, d, from, to);
-    for (; d < b->a->dim_v; d++) {
-        for (uint32_t i = 0; i < n; i++)
-            value_dim(width, b, first + i, d, from, to);
+    for (uint32_t at = b->any[0], end; at < b->any[1]; at = end) {
+        const uint32_t start = at / AKV_PAGE * AKV_PAGE;
+        end = smaller(start + AKV_PAGE, b->any[1]);
+        scores(width, b->n, rows_of(w, at / AKV_PAGE, false), b->q, w->a->scale, w->p + start % AKV_CHUNK, at - start, end - start);
     }
 }
 
 /* Continue the chains of queries first .. first + n over keys that all of them see. */
-AKV_INLINE void values(size_t width, const struct block *b, uint32_t first, uint32_t n, uint32_t from, uint32_t to)
+AKV_INLINE void add_values(size_t width, const struct work *w, const struct block *b, uint32_t first, uint32_t n, uint32_t from,
+                           uint32_t to)
 {
-    if (from >= to)
-        return;
-    switch (n) {
-    case 1:
-        values_n(width, 1, 8, b, first, from, to);
-        break;
-    case 2:
-        values_n(width, 2, 4, b, first, from, to);
-        break;
-    case 3:
-        values_n(width, 3, 4, b, first, from, to);
-        break;
-    case 4:
-        values_n(width, 4, 2, b, first, from, to);
-        break;
-    case 5:
-        values_n(width, 5, 2, b, first, from, to);
-        break;
-    default:
-        values_n(width, 6, 2, b, first, from, to);
+    for (uint32_t at = from, end; at < to; at = end) {
+        struct rows v = rows_of(w, at / AKV_PAGE, true);
+        end = smaller((at / AKV_PAGE + 1) * AKV_PAGE, to);
+        v.at += width * (at % AKV_PAGE) * v.dim;
+        v.ahead += width * (at % AKV_PAGE) * v.dim;
+        values(width, n, v, w->p + (size_t)first * AKV_CHUNK + at % AKV_CHUNK, b->o + first, end - at);
     }
+}
+
+AKV_INLINE void block_values(size_t width, const struct work *w, const struct block *b)
+{
+    const bool shared = b->all[0] < b->all[1];
+    for (uint32_t i = 0; i < b->n; i++)
+        add_values(width, w, b, i, 1, b->lo[i], shared ? b->all[0] : b->hi[i]);
+    if (!shared)
+        return;
+    add_values(width, w, b, 0, b->n, b->all[0], b->all[1]);
+    for (uint32_t i = 0; i < b->n; i++)
+        add_values(width, w, b, i, 1, b->all[1], b->hi[i]);
 }
 
 static void fill(float *p, uint32_t from, uint32_t to, float x)
@@ -191,30 +159,66 @@ static void fill(float *p, uint32_t from, uint32_t to, float x)
         p[from] = x;
 }
 
-/* Scores of one query to exponentials in place; returns their sum. Dead lanes are -inf before the maximum and +0 in the sum. */
-static float exponentials(float *p, uint32_t lo, uint32_t hi, float *max)
+static float largest(const float *p, uint32_t n)
 {
-    const uint32_t from = lo / 16 * 16, to = (hi + 15) / 16 * 16;
-    const float inf = akv_float(AKV_F32_INF);
-    fill(p, from, lo, -inf);
-    fill(p, hi, to, -inf);
-    __m256 m = _mm256_set1_ps(-inf);
-    for (uint32_t i = from; i < to; i += 8)
-        m = _mm256_max_ps(_mm256_loadu_ps(p + i), m);
-    m = _mm256_max_ps(m, _mm256_permute2f128_ps(m, m, 1));
-    m = _mm256_max_ps(m, _mm256_permute_ps(m, 0x4e));
-    m = _mm256_max_ps(m, _mm256_permute_ps(m, 0xb1));
-    *max = _mm256_cvtss_f32(m);
-    for (uint32_t i = from; i < to; i += 8)
-        _mm256_storeu_ps(p + i, akv_softmax_exp8(_mm256_sub_ps(_mm256_loadu_ps(p + i), m)));
+    __m256 m[4];
+    uint32_t i = 0;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++)
+        m[j] = _mm256_set1_ps(-akv_float(AKV_F32_INF));
+    for (; i + 32 <= n; i += 32) {
+#pragma GCC unroll 4
+        for (uint32_t j = 0; j < 4; j++)
+            m[j] = _mm256_max_ps(_mm256_loadu_ps(p + i + 8 * j), m[j]);
+    }
+    for (; i < n; i += 8)
+        m[0] = _mm256_max_ps(_mm256_loadu_ps(p + i), m[0]);
+    __m256 x = _mm256_max_ps(_mm256_max_ps(m[0], m[1]), _mm256_max_ps(m[2], m[3]));
+    x = _mm256_max_ps(x, _mm256_permute2f128_ps(x, x, 1));
+    x = _mm256_max_ps(x, _mm256_permute_ps(x, 0x4e));
+    x = _mm256_max_ps(x, _mm256_permute_ps(x, 0xb1));
+    return _mm256_cvtss_f32(x);
+}
+
+/* Scores to exponentials, in place, of a multiple of 16 keys; returns their sum. */
+static float exponentials(float *p, uint32_t n, float max)
+{
+    const __m256 m = _mm256_set1_ps(max);
+    __m256 lanes0 = _mm256_setzero_ps(), lanes8 = lanes0;
+    for (uint32_t i = 0; i < n; i += 16) {
+        const __m256 e0 = akv_softmax_exp8(_mm256_sub_ps(_mm256_loadu_ps(p + i), m));
+        const __m256 e8 = akv_softmax_exp8(_mm256_sub_ps(_mm256_loadu_ps(p + i + 8), m));
+        _mm256_storeu_ps(p + i, e0);
+        _mm256_storeu_ps(p + i + 8, e8);
+        lanes0 = _mm256_add_ps(lanes0, e0);
+        lanes8 = _mm256_add_ps(lanes8, e8);
+    }
+    return akv_tree16(lanes0, lanes8);
+}
+
+/* No visible score is above -inf, so that dead lanes would count as much as they do: they are +0 in the sum. */
+static float sum_of_visible(float *p, uint32_t from, uint32_t lo, uint32_t hi, uint32_t to)
+{
+    __m256 lanes0 = _mm256_setzero_ps(), lanes8 = lanes0;
     fill(p, from, lo, 0);
     fill(p, hi, to, 0);
-    __m256 lanes0 = _mm256_setzero_ps(), lanes8 = lanes0;
     for (uint32_t i = from; i < to; i += 16) {
         lanes0 = _mm256_add_ps(lanes0, _mm256_loadu_ps(p + i));
         lanes8 = _mm256_add_ps(lanes8, _mm256_loadu_ps(p + i + 8));
     }
     return akv_tree16(lanes0, lanes8);
+}
+
+/* One query's scores lo <= position in the chunk < hi; returns their sum. Dead lanes are -inf before the maximum, and so +0 behind it. */
+static float softmax(float *p, uint32_t lo, uint32_t hi, float *max)
+{
+    const uint32_t from = lo / 16 * 16, to = (hi + 15) / 16 * 16;
+    const float inf = akv_float(AKV_F32_INF);
+    fill(p, from, lo, -inf);
+    fill(p, hi, to, -inf);
+    *max = largest(p + from, to - from);
+    const float sum = exponentials(p + from, to - from, *max);
+    return *max > -inf ? sum : sum_of_visible(p, from, lo, hi, to);
 }
 
 /* o = fma(o, x, oc * y) */
@@ -229,93 +233,97 @@ static void merge_values(float *o, float x, const float *oc, float y, uint32_t d
         o[d] = fma1(o[d], x, oc[d] * y);
 }
 
-static void merge(struct block *b, uint32_t i, float max, float sum)
+/* A later chunk, to what q has so far. */
+static void merge(struct akv_attn_query *q, const float *oc, float max, float sum, uint32_t dim)
 {
-    if (b->o[i] == b->query[i].o) { /* the first visible chunk is taken as it is */
-        b->max[i] = max;
-        b->sum[i] = sum;
-        return;
-    }
-    float m = b->max[i] > max ? b->max[i] : max;
-    float x = _mm256_cvtss_f32(akv_softmax_exp8(_mm256_set1_ps(b->max[i] - m)));
-    float y = _mm256_cvtss_f32(akv_softmax_exp8(_mm256_set1_ps(max - m)));
-    b->max[i] = m;
-    b->sum[i] = fma1(b->sum[i], x, sum * y);
-    merge_values(b->query[i].o, x, b->o[i], y, b->a->dim_v);
+    const float m = q->max > max ? q->max : max;
+    const float x = _mm256_cvtss_f32(akv_softmax_exp8(_mm256_set1_ps(q->max - m)));
+    const float y = _mm256_cvtss_f32(akv_softmax_exp8(_mm256_set1_ps(max - m)));
+    q->max = m;
+    q->sum = fma1(q->sum, x, sum * y);
+    merge_values(q->o, x, oc, y, dim);
 }
 
-/* Visible ranges of a chunk that starts at `start`; the keys that any query sees, and those that all of them see (maybe none). */
-static void ranges(struct block *b, uint32_t start, uint32_t any[2], uint32_t all[2])
+static void finish(struct akv_attn_query *q, uint32_t dim)
 {
-    any[0] = UINT32_MAX;
-    any[1] = all[0] = 0;
-    all[1] = UINT32_MAX;
+    const float inverse = 1.0f / q->sum;
+    uint32_t d = 0;
+    for (; d + 8 <= dim; d += 8)
+        _mm256_storeu_ps(q->o + d, _mm256_mul_ps(_mm256_loadu_ps(q->o + d), _mm256_set1_ps(inverse)));
+    for (; d < dim; d++)
+        q->o[d] *= inverse;
+}
+
+/* One block in the chunk that starts at `start`. */
+AKV_INLINE void block_chunk(size_t width, const struct work *w, struct block *b, uint32_t start)
+{
+    const uint32_t dim = w->a->dim_v;
+    float max[BLOCK], sum[BLOCK];
+    if (!find_ranges(b, start))
+        return;
+    block_scores(width, w, b);
     for (uint32_t i = 0; i < b->n; i++) {
-        const struct akv_attn_query *q = &b->query[i];
-        uint32_t lo = q->from > start ? q->from : start, hi = q->to - start < AKV_CHUNK ? q->to : start + AKV_CHUNK;
-        if (q->to <= start || lo >= hi)
-            lo = hi = start;
-        b->lo[i] = lo;
-        b->hi[i] = hi;
-        all[0] = lo > all[0] ? lo : all[0];
-        all[1] = hi < all[1] ? hi : all[1];
-        if (lo < hi) {
-            any[0] = lo < any[0] ? lo : any[0];
-            any[1] = hi > any[1] ? hi : any[1];
+        b->o[i] = b->query[i].from >= start ? b->query[i].o : w->oc + (size_t)i * dim;
+        if (b->lo[i] == b->hi[i])
+            continue;
+        sum[i] = softmax(w->p + (size_t)i * AKV_CHUNK, b->lo[i] - start, b->hi[i] - start, &max[i]);
+        memset(b->o[i], 0, dim * sizeof *b->o[i]);
+    }
+    block_values(width, w, b);
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (b->lo[i] == b->hi[i])
+            continue;
+        if (b->o[i] != b->query[i].o) {
+            merge(&b->query[i], b->o[i], max[i], sum[i], dim);
+        } else { /* the first visible chunk is taken as it is */
+            b->query[i].max = max[i];
+            b->query[i].sum = sum[i];
         }
     }
 }
 
-AKV_INLINE void chunk(size_t width, struct block *b, float *oc, uint32_t start)
+AKV_INLINE void chunk(size_t width, struct work *w, uint32_t start)
 {
-    uint32_t any[2], all[2];
-    ranges(b, start, any, all);
-    if (any[0] >= any[1])
-        return;
-    scores(width, b, any[0], any[1]);
-    float max[BLOCK] = {0}, sum[BLOCK] = {0};
-    for (uint32_t i = 0; i < b->n; i++) {
-        if (b->lo[i] == b->hi[i])
-            continue;
-        b->o[i] = b->query[i].from >= start ? b->query[i].o : oc + (size_t)i * b->a->dim_v;
-        memset(b->o[i], 0, b->a->dim_v * sizeof *oc);
-        sum[i] = exponentials(b->p[i], b->lo[i] - start, b->hi[i] - start, &max[i]);
-        values(width, b, i, 1, b->lo[i], all[0] < all[1] ? all[0] : b->hi[i]);
-    }
-    values(width, b, 0, b->n, all[0], all[1]);
-    for (uint32_t i = 0; i < b->n; i++) {
-        if (b->lo[i] == b->hi[i])
-            continue;
-        if (all[0] < all[1])
-            values(width, b, i, 1, all[1], b->hi[i]);
-        merge(b, i, max[i], sum[i]);
+    w->first_page = larger(w->from, start) / AKV_PAGE;
+    w->last_page = (smaller(w->to, start + AKV_CHUNK) - 1) / AKV_PAGE;
+    if (w->widened)
+        widen_chunk(w);
+    for (uint32_t i = 0; i < w->n; i += BLOCK) {
+        struct block b = {.query = w->query + i, .n = smaller(w->n - i, BLOCK), .q = w->q + (size_t)i * w->a->dim_k};
+        if (width == 2 && !w->widened)
+            block_chunk(2, w, &b, start);
+        else
+            block_chunk(4, w, &b, start);
     }
 }
 
-AKV_INLINE void attend(size_t width, struct block *b, float *oc)
+AKV_INLINE void tile(size_t width, struct work *w)
 {
-    uint32_t from = UINT32_MAX, to = 0;
-    for (uint32_t i = 0; i < b->n; i++) {
-        from = b->query[i].from < from ? b->query[i].from : from;
-        to = b->query[i].to > to ? b->query[i].to : to;
+    w->from = UINT32_MAX;
+    w->to = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->from = smaller(w->from, w->query[i].from);
+        w->to = larger(w->to, w->query[i].to);
     }
-    for (uint32_t c = from / AKV_CHUNK; c <= (to - 1) / AKV_CHUNK; c++)
-        chunk(width, b, oc, c * AKV_CHUNK);
-    for (uint32_t i = 0; i < b->n; i++) {
-        float inverse = 1.0f / b->sum[i];
-        for (uint32_t d = 0; d < b->a->dim_v; d++)
-            b->query[i].o[d] *= inverse;
-    }
+    w->widened = width == 2 && w->n > BLOCK;
+    pack_queries(w);
+    for (uint32_t c = w->from / AKV_CHUNK; c <= (w->to - 1) / AKV_CHUNK; c++)
+        chunk(width, w, c * AKV_CHUNK);
+    for (uint32_t i = 0; !w->a->part && i < w->n; i++)
+        finish(&w->query[i], w->a->dim_v);
 }
 
 AKV_INLINE void attn(size_t width, const struct akv_attn *a)
 {
-    struct block b = {.a = a, .p = a->scratch};
-    float *oc = b.p[BLOCK];
-    for (size_t i = 0; i < a->n_queries; i += b.n) {
-        b.query = a->queries + i;
-        b.n = a->n_queries - i < BLOCK ? (uint32_t)(a->n_queries - i) : BLOCK;
-        attend(width, &b, oc);
+    struct work w = {.a = a, .k = a->scratch};
+    w.v = w.k + (size_t)AKV_CHUNK * a->dim_k;
+    w.p = w.v + (size_t)AKV_CHUNK * a->dim_v;
+    w.q = w.p + BLOCK * AKV_CHUNK;
+    w.oc = w.q + (size_t)TILE * a->dim_k;
+    for (size_t i = 0; i < a->n_queries; i += TILE) {
+        w.query = a->queries + i;
+        w.n = a->n_queries - i < TILE ? (uint32_t)(a->n_queries - i) : TILE;
+        tile(width, &w);
     }
 }
 
@@ -329,8 +337,18 @@ void akv_avx2_attn_f32(const struct akv_attn *a)
     attn(4, a);
 }
 
+void akv_avx2_attn_join(float *o, const struct akv_attn_query *parts, size_t n, uint32_t dim_v)
+{
+    struct akv_attn_query q = parts[0];
+    q.o = o;
+    if (o != parts[0].o)
+        memcpy(o, parts[0].o, dim_v * sizeof *o);
+    for (size_t i = 1; i < n; i++)
+        merge(&q, parts[i].o, parts[i].max, parts[i].sum, dim_v);
+    finish(&q, dim_v);
+}
+
 size_t akv_avx2_attn_scratch_bytes(uint32_t dim_k, uint32_t dim_v)
 {
-    (void)dim_k;
-    return BLOCK * (AKV_CHUNK + (size_t)dim_v) * sizeof(float);
+    return (AKV_CHUNK * ((size_t)dim_k + dim_v) + BLOCK * AKV_CHUNK + (size_t)TILE * dim_k + (size_t)BLOCK * dim_v) * sizeof(float);
 }

@@ -7,12 +7,15 @@
 #include "kernels/avx2.h"
 #include "kernels/expf.h"
 
-/* The maximum and minimum instructions return their second operand for NaN, as the specification's comparisons do. */
-AKV_INLINE __m256 akv_exp8(__m256 x)
+/*
+ * Of |x| <= 88: rne(x * log2 e) comes with adding and taking away 1.5 * 2^23, in whose last bits it is left on the way. A zero may get
+ * another sign than by rounding, which no later step shows: the first fma adds it to x, or the last one adds 1.
+ */
+AKV_INLINE __m256 akv_exp8_clamped(__m256 x)
 {
-    x = _mm256_max_ps(x, _mm256_set1_ps(AKV_EXP_MIN));
-    x = _mm256_min_ps(x, _mm256_set1_ps(AKV_EXP_MAX));
-    __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(AKV_EXP_LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256 magic = _mm256_set1_ps(0x1.8p23f);
+    const __m256 sum = _mm256_add_ps(_mm256_mul_ps(x, _mm256_set1_ps(AKV_EXP_LOG2E)), magic);
+    const __m256 n = _mm256_sub_ps(sum, magic);
     __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(AKV_EXP_LN2_HI), x);
     r = _mm256_fnmadd_ps(n, _mm256_set1_ps(AKV_EXP_LN2_LO), r);
     __m256 p = _mm256_fmadd_ps(_mm256_set1_ps(AKV_EXP_C6), r, _mm256_set1_ps(AKV_EXP_C5));
@@ -21,15 +24,22 @@ AKV_INLINE __m256 akv_exp8(__m256 x)
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(AKV_EXP_C2));
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
-    __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+    const __m256i power = _mm256_add_epi32(_mm256_slli_epi32(_mm256_castps_si256(sum), 23), _mm256_set1_epi32(127 << 23));
     return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
 }
 
-/* Softmax terms: +0 below -87. */
+/* The maximum and minimum instructions return their second operand for NaN, as the specification's comparisons do. */
+AKV_INLINE __m256 akv_exp8(__m256 x)
+{
+    x = _mm256_max_ps(x, _mm256_set1_ps(AKV_EXP_MIN));
+    return akv_exp8_clamped(_mm256_min_ps(x, _mm256_set1_ps(AKV_EXP_MAX)));
+}
+
+/* Softmax terms, of differences to a maximum: not above 0, or NaN. +0 below -87. */
 AKV_INLINE __m256 akv_softmax_exp8(__m256 x)
 {
-    __m256 dead = _mm256_cmp_ps(x, _mm256_set1_ps(AKV_EXP_MIN), _CMP_LT_OQ);
-    return _mm256_andnot_ps(dead, akv_exp8(x));
+    const __m256 min = _mm256_set1_ps(AKV_EXP_MIN);
+    return _mm256_andnot_ps(_mm256_cmp_ps(x, min, _CMP_LT_OQ), akv_exp8_clamped(_mm256_max_ps(x, min)));
 }
 
 /* R3: the tree +8, +4, +2, +1 over sixteen lanes. */

@@ -45,6 +45,7 @@ struct akv_attn_query {
     const float *q;    /* [dim_k], after RoPE */
     float *o;          /* [dim_v] */
     uint32_t from, to; /* visible keys: from <= position < to; to > from */
+    float max, sum;    /* out: of the scores and of the exponentials */
 };
 
 struct akv_attn {
@@ -54,6 +55,7 @@ struct akv_attn {
     float scale; /* applied after the score's chain */
     struct akv_attn_query *queries;
     size_t n_queries; /* all of the same sequence and kv head */
+    bool part;        /* leave o as the weighted sum, for attn_join */
     void *scratch;    /* attn_scratch_bytes(dim_k, dim_v) bytes, 64-byte aligned */
 };
 
@@ -97,6 +99,12 @@ struct akv_ops {
     /* R4. [0]: f16, [1]: f32. */
     void (*attn[2])(const struct akv_attn *a);
     size_t (*attn_scratch_bytes)(uint32_t dim_k, uint32_t dim_v);
+
+    /*
+     * R4: o of one query from what attn made of its parts, n >= 1 of them in ascending order. All but the first are of the visible keys
+     * of one chunk each; the first may be of several.
+     */
+    void (*attn_join)(float *o, const struct akv_attn_query *parts, size_t n, uint32_t dim_v);
 
     /* e^x of numerics.md, for tests and the sampler's callers. y may be x. */
     void (*exp)(float *y, const float *x, size_t n);

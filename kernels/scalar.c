@@ -17,6 +17,7 @@ const struct akv_ops akv_ops_scalar = {
     .add = akv_scalar_add,
     .kv_put = {akv_scalar_kv_put_f16, akv_scalar_kv_put_f32},
     .attn = {akv_scalar_attn_f16, akv_scalar_attn_f32},
+    .attn_join = akv_scalar_attn_join,
     .attn_scratch_bytes = akv_scalar_attn_scratch_bytes,
     .exp = akv_scalar_exp,
     .finite = akv_scalar_finite,

@@ -104,7 +104,15 @@ static void merge(struct softmax *s, float *o, const struct softmax *c, const fl
     }
 }
 
-static void attend(const struct akv_attn *a, load_fn *load, const struct akv_attn_query *query)
+static void finish(const struct softmax *s, float *o, uint32_t dim_v)
+{
+    float inverse = 1.0f / s->sum;
+    for (uint32_t i = 0; i < dim_v; i++) {
+        o[i] *= inverse;
+    }
+}
+
+static void attend(const struct akv_attn *a, load_fn *load, struct akv_attn_query *query)
 {
     float *p = a->scratch, *oc = p + AKV_CHUNK;
     struct softmax s = {0};
@@ -118,10 +126,10 @@ static void attend(const struct akv_attn *a, load_fn *load, const struct akv_att
             merge(&s, query->o, &c, oc, a->dim_v);
         }
     }
-    float inverse = 1.0f / s.sum;
-    for (uint32_t i = 0; i < a->dim_v; i++) {
-        query->o[i] *= inverse;
-    }
+    query->max = s.max;
+    query->sum = s.sum;
+    if (!a->part)
+        finish(&s, query->o, a->dim_v);
 }
 
 void akv_scalar_attn_f16(const struct akv_attn *a)
@@ -134,6 +142,18 @@ void akv_scalar_attn_f32(const struct akv_attn *a)
 {
     for (size_t i = 0; i < a->n_queries; i++)
         attend(a, load_f32, &a->queries[i]);
+}
+
+void akv_scalar_attn_join(float *o, const struct akv_attn_query *parts, size_t n, uint32_t dim_v)
+{
+    struct softmax s = {.max = parts[0].max, .sum = parts[0].sum};
+    if (o != parts[0].o)
+        memcpy(o, parts[0].o, dim_v * sizeof *o);
+    for (size_t i = 1; i < n; i++) {
+        const struct softmax c = {.max = parts[i].max, .sum = parts[i].sum};
+        merge(&s, o, &c, parts[i].o, dim_v);
+    }
+    finish(&s, o, dim_v);
 }
 
 size_t akv_scalar_attn_scratch_bytes(uint32_t dim_k, uint32_t dim_v)

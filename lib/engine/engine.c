@@ -110,6 +110,9 @@ static void lay_out(struct akv_engine *e, struct plan *p)
     lay_out_vectors(e, p);
     e->row = part(p, rows, sizeof *e->row);
     e->tiles = part(p, rows, sizeof *e->tiles);
+    size_t n_parts = AKV_PARTED_ROWS * AKV_PARTS * (size_t)hp->n_heads; /* touched as far as a context is deep */
+    e->parts = part(p, n_parts, sizeof *e->parts);
+    e->part_o = part(p, n_parts, hp->dim_v * sizeof *e->part_o);
     e->x = part(p, rows * hp->n_embd, sizeof *e->x);
     e->h = part(p, rows * hp->n_embd, sizeof *e->h);
     e->q = part(p, rows * hp->n_heads, hp->dim_k * sizeof *e->q);

@@ -9,7 +9,11 @@
 /* Rows of the output matrix that one task turns into logits: the tile lives in the thread's scratch. */
 #define AKV_LOGITS_TILE 128u
 /* Most consecutive rows whose queries share one attention call. */
-#define AKV_ATTN_TILE 16u
+#define AKV_ATTN_TILE 32u
+
+/* Few rows are attended to in parts of their keys, so that all threads have work: up to this many rows and parts of a row. */
+#define AKV_PARTED_ROWS 4u
+#define AKV_PARTS 256u
 
 struct akv_attn_tile { /* rows [from, to) of the step, all of one sequence */
     size_t from, to;
@@ -59,13 +63,15 @@ struct akv_engine {
     size_t n_rows;
     struct akv_attn_tile *tiles;
     size_t n_tiles;
-    atomic_uint bad_row; /* the first row with a value that is not finite; UINT_MAX: none */
-    float *x;            /* [rows][n_embd] residual stream */
-    float *h;            /* [rows][n_embd] normed input, then output of the last projection */
-    float *q, *k, *v;    /* [rows][heads * dim] */
-    float *att;          /* [rows][n_heads * dim_v] */
-    float *gate, *up;    /* [rows][n_ff] */
-    int8_t *act_q;       /* the quantised form of the input in hand */
+    struct akv_attn_query *parts; /* [AKV_PARTED_ROWS][n_heads][AKV_PARTS] */
+    float *part_o;                /* [AKV_PARTED_ROWS][n_heads][AKV_PARTS][dim_v] */
+    atomic_uint bad_row;          /* the first row with a value that is not finite; UINT_MAX: none */
+    float *x;                     /* [rows][n_embd] residual stream */
+    float *h;                     /* [rows][n_embd] normed input, then output of the last projection */
+    float *q, *k, *v;             /* [rows][heads * dim] */
+    float *att;                   /* [rows][n_heads * dim_v] */
+    float *gate, *up;             /* [rows][n_ff] */
+    int8_t *act_q;                /* the quantised form of the input in hand */
     float *act_d;
     int32_t *act_sum;
 };

@@ -217,8 +217,8 @@ static inline void rig_kv_close(struct rig_kv *c)
 }
 
 /* Run attention over the cache: only the pages that the queries may look at are given. */
-static inline void rig_attend(const struct akv_ops *ops, const struct rig_kv *c, float scale, struct akv_attn_query *queries,
-                              size_t n)
+static inline void rig_attend_as(const struct akv_ops *ops, const struct rig_kv *c, float scale, bool part,
+                                 struct akv_attn_query *queries, size_t n)
 {
     const uint8_t *pages[16] = {0};
     uint32_t from = UINT32_MAX, to = 0;
@@ -234,11 +234,24 @@ static inline void rig_attend(const struct akv_ops *ops, const struct rig_kv *c,
                          .dim_k = c->dim_k,
                          .dim_v = c->dim_v,
                          .scale = scale,
+                         .part = part,
                          .queries = queries,
                          .n_queries = n,
                          .scratch = rig_alloc(ops->attn_scratch_bytes(c->dim_k, c->dim_v))};
     ops->attn[c->dtype](&a);
     free(a.scratch);
+}
+
+static inline void rig_attend(const struct akv_ops *ops, const struct rig_kv *c, float scale, struct akv_attn_query *queries,
+                              size_t n)
+{
+    rig_attend_as(ops, c, scale, false, queries, n);
+}
+
+static inline void rig_attend_part(const struct akv_ops *ops, const struct rig_kv *c, float scale, struct akv_attn_query *queries,
+                                   size_t n)
+{
+    rig_attend_as(ops, c, scale, true, queries, n);
 }
 
 /* y[n_rows][stride] of outputs from..to; the rest stays as rig_alloc left it. */

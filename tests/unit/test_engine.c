@@ -204,6 +204,44 @@ static void test_threads(void **state)
     on_all(state, threads);
 }
 
+/* The logits of single rows and of several, at the ends of the chunks and behind them. */
+static struct result deep(const char *path, unsigned n_threads, enum akv_kv_dtype kv, const uint32_t *ids)
+{
+    static const size_t steps[] = {250, 5, 1, 1, 1, 250, 4, 2, 1, 3, 70};
+    const size_t n_steps = sizeof steps / sizeof *steps;
+    struct rig r;
+    struct akv_err err = {0};
+    struct result out = {0};
+    uint32_t more[252];
+    for (size_t i = 0; i < 252; i++)
+        more[i] = ids[i % N];
+    rig_open(&r, path, NULL, n_threads, kv, 256, 640);
+    out.logits_bytes = n_steps * r.model->hp.n_vocab * sizeof(float);
+    out.logits = malloc(out.logits_bytes);
+    for (size_t i = 0; i < n_steps; i++)
+        assert_ok(rig_feed(&r, &r.seq, more + i % 3, steps[i], steps[i], out.logits + i * r.model->hp.n_vocab, false, &err), &err);
+    out.kv = rig_kv(&r, &r.seq, &out.kv_bytes);
+    rig_close(&r);
+    return out;
+}
+
+static void deep_threads(const char *path, enum akv_kv_dtype kv, const uint32_t *ids)
+{
+    struct result one = deep(path, 1, kv, ids);
+    for (unsigned n = 2; n <= 5; n += 3) {
+        struct result more = deep(path, n, kv, ids);
+        assert_same(&one, &more);
+        release(&more);
+    }
+    release(&one);
+}
+
+/* the same behind several chunks of keys, where threads share the attention of a row */
+static void test_deep_threads(void **state)
+{
+    on_all(state, deep_threads);
+}
+
 static void tables(const char *path, enum akv_kv_dtype kv, const uint32_t *ids)
 {
     struct result scalar = cold(path, "scalar", 1, kv, ids, N, N), best = cold(path, NULL, 2, kv, ids, N, 40);
@@ -656,11 +694,13 @@ static void test_known_families(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks),         cmocka_unit_test(test_threads),     cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_logits_wanted),  cmocka_unit_test(test_interleaved), cmocka_unit_test(test_every_cut),
-        cmocka_unit_test(test_full_hit),       cmocka_unit_test(test_regrow),      cmocka_unit_test(test_float_environment),
-        cmocka_unit_test(test_refused_rows),   cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_known_answers),
-        cmocka_unit_test(test_known_families),
+        cmocka_unit_test(test_chunks),        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_deep_threads),  cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_logits_wanted), cmocka_unit_test(test_interleaved),
+        cmocka_unit_test(test_every_cut),     cmocka_unit_test(test_full_hit),
+        cmocka_unit_test(test_regrow),        cmocka_unit_test(test_float_environment),
+        cmocka_unit_test(test_refused_rows),  cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_known_answers), cmocka_unit_test(test_known_families),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -321,7 +321,8 @@ static void attn_alone(void **state)
     rig_kv_open(&c, ops, 0, 300, 16, 16, RIG_PLAIN, &seed);
     rig_fill(q, 5 * 16, RIG_PLAIN, &seed);
     for (size_t i = 0; i < 5; i++)
-        queries[i] = (struct akv_attn_query){q + 16 * i, o + 16 * i, (uint32_t)i * 13, 230 + (uint32_t)i * 13};
+        queries[i] =
+            (struct akv_attn_query){.q = q + 16 * i, .o = o + 16 * i, .from = (uint32_t)i * 13, .to = 230 + (uint32_t)i * 13};
     rig_attend(ops, &c, 0.25f, queries, 5);
     for (size_t i = 0; i < 5; i++) {
         queries[i].o = alone;
@@ -351,6 +352,32 @@ static uint64_t hash_vectors(uint64_t h)
         h = rig_hash(h, y, sizeof *y);
     }
     return h;
+}
+
+/* attn_join: a query in parts, chunk by chunk or the first ones together, has the bits of the whole. */
+static void attn_parts(void **state)
+{
+    (void)state;
+    uint64_t seed = 16;
+    struct rig_kv c;
+    float q[20], o[12], whole[12], part_o[4][12];
+    rig_kv_open(&c, ops, 0, 900, 20, 12, RIG_PLAIN, &seed);
+    for (uint32_t from = 0; from < 700; from += 233) {
+        for (uint32_t first = from / AKV_CHUNK; first < 4; first++) {
+            struct akv_attn_query query = {.q = q, .o = whole, .from = from, .to = 900}, parts[4];
+            size_t n = 0;
+            rig_fill(q, 20, RIG_PLAIN, &seed);
+            rig_attend(ops, &c, 0.3f, &query, 1);
+            for (uint32_t chunk = first; chunk < 4; chunk++, n++) {
+                const uint32_t begin = n ? chunk * AKV_CHUNK : from, end = (chunk + 1) * AKV_CHUNK;
+                parts[n] = (struct akv_attn_query){.q = q, .o = part_o[n], .from = begin, .to = end < 900 ? end : 900};
+                rig_attend_part(ops, &c, 0.3f, &parts[n], 1);
+            }
+            ops->attn_join(o, parts, n, 12);
+            rig_same(whole, o, 12, "parts");
+        }
+    }
+    rig_kv_close(&c);
 }
 
 static uint64_t hash_attn(int dtype, uint64_t h)
@@ -400,11 +427,14 @@ static void pick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fma_exact),           cmocka_unit_test(half_widens),       cmocka_unit_test(half_narrows),
-        cmocka_unit_test(quantise_properties), cmocka_unit_test(quantise_bounds),   cmocka_unit_test(quantise_ties),
-        cmocka_unit_test(exp_accuracy),        cmocka_unit_test(vectors_reference), cmocka_unit_test(rope_reference),
-        cmocka_unit_test(rmsnorm_lanes),       cmocka_unit_test(kv_put_layout),     cmocka_unit_test(attn_reference),
-        cmocka_unit_test(attn_alone),          cmocka_unit_test(known_answers),     cmocka_unit_test(pick),
+        cmocka_unit_test(fma_exact),       cmocka_unit_test(half_widens),
+        cmocka_unit_test(half_narrows),    cmocka_unit_test(quantise_properties),
+        cmocka_unit_test(quantise_bounds), cmocka_unit_test(quantise_ties),
+        cmocka_unit_test(exp_accuracy),    cmocka_unit_test(vectors_reference),
+        cmocka_unit_test(rope_reference),  cmocka_unit_test(rmsnorm_lanes),
+        cmocka_unit_test(kv_put_layout),   cmocka_unit_test(attn_reference),
+        cmocka_unit_test(attn_alone),      cmocka_unit_test(attn_parts),
+        cmocka_unit_test(known_answers),   cmocka_unit_test(pick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,6 +298,57 @@ static void attn_equal_mixed(void **state)
     }
 }
 
+/* attn: more queries than share a widened chunk, of rows that reach into the next one. */
+static void attn_equal_many(void **state)
+{
+    (void)state;
+    NEED_AVX2();
+    uint64_t seed = 17;
+    const size_t counts[] = {95, 96, 97, 101, 200};
+    for (size_t t = 0; t < 10; t++) {
+        struct rig_kv c;
+        struct akv_attn_query queries[200];
+        const size_t n = counts[t % 5];
+        rig_kv_open(&c, spec, t < 5 ? 0 : 1, 600, 16, 24, RIG_PLAIN, &seed);
+        float *q = random_queries(queries, n, 16, RIG_PLAIN, &seed);
+        for (size_t i = 0; i < n; i++) {
+            queries[i].to = 480 + (uint32_t)i / 2;
+            queries[i].from = t % 2 ? queries[i].to - 270 : 0;
+        }
+        same_attn(&c, queries, n, 0.2f, "many");
+        free(q);
+        rig_kv_close(&c);
+    }
+}
+
+/* attn: parts come out the same, and so does what they are joined to. */
+static void attn_equal_parts(void **state)
+{
+    (void)state;
+    NEED_AVX2();
+    uint64_t seed = 18;
+    for (int kind = 0; kind < 4; kind++) {
+        struct rig_kv c;
+        struct akv_attn_query parts[2][3];
+        float o[2][3 * 20], joined[2][20];
+        rig_kv_open(&c, spec, 1, 768, 20, 20, kind == 2 ? RIG_PLAIN : (enum rig_kind)kind, &seed);
+        float *q = random_queries(parts[0], 1, 20, kind == 2 ? RIG_HUGE : RIG_PLAIN, &seed);
+        for (int t = 0; t < 2; t++) {
+            for (uint32_t i = 0; i < 3; i++) {
+                parts[t][i] = (struct akv_attn_query){.q = q, .o = o[t] + 20 * i, .from = 256 * i, .to = 256 * i + 200};
+                rig_attend_part(t ? fast : spec, &c, 1.5f, &parts[t][i], 1);
+                rig_same(&parts[0][i].max, &parts[t][i].max, 1, "maximum");
+                rig_same(&parts[0][i].sum, &parts[t][i].sum, 1, "sum");
+            }
+            (t ? fast : spec)->attn_join(joined[t], parts[t], 3, 20);
+        }
+        rig_same(o[0], o[1], 60, "parts");
+        rig_same(joined[0], joined[1], 20, "joined");
+        free(q);
+        rig_kv_close(&c);
+    }
+}
+
 /* attn: head sizes of every tail, K and V of different sizes. */
 static void attn_equal_dims(void **state)
 {
@@ -377,7 +428,7 @@ int main(void)
         cmocka_unit_test(vectors_equal),      cmocka_unit_test(exp_sweep),       cmocka_unit_test(finite_equal),
         cmocka_unit_test(fma_equal),          cmocka_unit_test(kv_put_equal),    cmocka_unit_test(attn_equal_ends),
         cmocka_unit_test(attn_equal_mixed),   cmocka_unit_test(attn_equal_dims), cmocka_unit_test(attn_equal_values),
-        cmocka_unit_test(attn_negative_zero),
+        cmocka_unit_test(attn_negative_zero), cmocka_unit_test(attn_equal_many), cmocka_unit_test(attn_equal_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
