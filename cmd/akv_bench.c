@@ -10,12 +10,13 @@ static const char help[] =
     "Modes:\n"
     "  engine [TEST...]     time prefill and decode beside the machine's limits (default). Tests are pp512, tg64, tg64@d2048;\n"
     "                       -: as they come on standard input; without any, every combination of the lists is run\n"
+    "  kernels [OP|TYPE...] time every op of every kernel table, and compare their results bit for bit; needs no model\n"
     "  turns [FILE...]      token records of a conversation's turns: time to first token without a store and with one\n\n"
     "Lists are comma-separated.\n"
     "  -p, --n-prompt LIST  engine: tokens of prefill (default: 512; 0: none)\n"
     "  -n, --n-gen LIST     engine: tokens of decode (default: 64; 0: none)\n"
     "  -d, --n-depth LIST   engine: tokens that stand before them (default: 0)\n"
-    "  -r, --repetitions N  engine: runs of each test after a warm-up (default: 3)\n"
+    "  -r, --repetitions N  engine, kernels: runs of each test after a warm-up (default: 3)\n"
     "  -t, -@, --threads LIST  threads (default: 1)\n"
     "  -o, --output FORMAT  md, json or jsonl (default: md)\n"
     "      --kv TYPE        f16 or f32 KV (default: f16)\n"
@@ -47,6 +48,7 @@ static const struct {
     void (*run)(struct bench *b);
 } modes[] = {
     {"engine", "pndrt", bench_engine},
+    {"kernels", "r", bench_kernels},
     {"turns", "t", bench_turns},
 };
 

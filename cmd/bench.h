@@ -30,6 +30,7 @@ struct bench {
 /* ---- the modes: each prints its rows and returns, or dies ---- */
 
 void bench_engine(struct bench *b);
+void bench_kernels(struct bench *b);
 void bench_turns(struct bench *b);
 
 /* Open the model: after what can be said without it. */

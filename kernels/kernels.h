@@ -121,5 +121,7 @@ extern const struct akv_ops akv_ops_avx2; /* AVX2 + FMA + F16C */
 
 /* The best table this CPU runs; want: NULL, or "scalar" / "avx2" (NULL is returned when that cannot run here or is not known). */
 const struct akv_ops *akv_ops_pick(const char *want);
+/* The i-th table that this CPU runs, best first, the scalar one last; NULL past it. */
+const struct akv_ops *akv_ops_nth(size_t i);
 
 #endif

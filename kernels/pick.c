@@ -47,3 +47,11 @@ const struct akv_ops *akv_ops_pick(const char *want)
     }
     return NULL;
 }
+
+const struct akv_ops *akv_ops_nth(size_t i)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        if (tables[t].runs() && i-- == 0)
+            return tables[t].ops;
+    return NULL;
+}

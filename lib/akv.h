@@ -345,8 +345,28 @@ struct akv_machine {
     double int8_i16_gops; /* the same with eight products summed in int16 first */
     double fma_gflops;    /* f32 */
     double read_gbs;      /* 10^9 bytes a second read from memory */
+    double cache_gbs;     /* ... from the nearest cache */
 };
 AKV_API int akv_bench_machine(struct akv_machine *out, struct akv_err *err); /* takes about a second */
+
+/* One op of one kernel table on one type. Strings live until the callback returns. */
+struct akv_kernel_row {
+    const char *op, *type, *shape, *table; /* "mul", "Q4_1", "1 row, 1536 x 16384", "avx2"; type "": the op has none */
+    double ops, bytes;                     /* of one call; a multiplication and an addition are two operations */
+    double min_ns, median_ns;              /* of one call, over the runs */
+    const char *limit;                     /* what bounds it: "int8", "fma", "read", "cache" */
+    double share;                          /* of that limit, at the fastest; 0: the limit is not known */
+    bool equal;                            /* the result is bit for bit that of the scalar table */
+};
+typedef int akv_kernel_fn(void *ctx, const struct akv_kernel_row *row, struct akv_err *err);
+
+/*
+ * Time every op on every type in every table that runs here, one after the other in each of `runs` rounds, and compare their results. fn
+ * is told of each, the scalar table last. want (may be NULL): only ops for which it returns true. cancel as in akv_input_open().
+ */
+AKV_API int akv_bench_kernels(const struct akv_machine *limits, uint32_t runs,
+                              bool (*want)(void *ctx, const char *op, const char *type), akv_kernel_fn *fn, void *ctx,
+                              const volatile int *cancel, struct akv_err *err);
 
 struct akv_bench_run {
     double ns, cpu_ns; /* on the clock, and of all processors that worked */

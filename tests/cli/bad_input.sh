@@ -364,6 +364,8 @@ akv-bench engine pp512@d0
 akv-bench engine pp99999999999
 akv-bench engine tg64 -
 akv-bench turns -p 4
+akv-bench kernels -p 4
+akv-bench kernels -r 1 nothing
 akv-tokenize --now yesterday
 akv-tokenize --now 2026-02-30T00:00:00Z
 akv-tokenize --raw --decode
