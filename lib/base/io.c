@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,47 @@
 #include <unistd.h>
 
 #define IN_BUF ((size_t)1 << 16)
+
+int akv_file_open(int dir, const char *name, int flags, mode_t mode)
+{
+    int fd;
+    do
+        fd = openat(dir, name, flags, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+int akv_file_sync(int fd)
+{
+    int rc;
+    do
+        rc = fsync(fd);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
+int akv_file_close(int fd)
+{
+    return close(fd) < 0 && errno != EINTR ? -1 : 0;
+}
+
+int akv_file_link(int from_dir, const char *from, int dir, const char *name)
+{
+    int rc;
+    do
+        rc = linkat(from_dir, from, dir, name, 0);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
+int akv_file_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags)
+{
+    int rc;
+    do
+        rc = renameat2(from_dir, from, dir, name, flags);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
 
 int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err)
 {
@@ -170,7 +212,7 @@ void akv_in_skip(struct akv_in *in, size_t n)
 int akv_map_open(struct akv_map *m, const char *path, struct akv_err *err)
 {
     *m = (struct akv_map){.fd = -1};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is refused, not waited on */
+    int fd = akv_file_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* a FIFO is refused, not waited on */
     if (fd < 0)
         return akv_fail_errno(err, "%s: cannot open", path);
     struct stat st;

@@ -6,6 +6,16 @@
 
 #include "base/err.h"
 
+/*
+ * The system's calls with the system's results, made again when a signal came in between (some file systems let that happen), whatever
+ * the reason of the signal. An interrupted close has closed. link and rename do not follow links.
+ */
+int akv_file_open(int dir, const char *name, int flags, mode_t mode);
+int akv_file_sync(int fd);
+int akv_file_close(int fd);
+int akv_file_link(int from_dir, const char *from, int dir, const char *name);
+int akv_file_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags);
+
 /* Write all n bytes; `name` is for the message. */
 int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err);
 

@@ -206,6 +206,12 @@ static int find_pin(struct akv_store *s, const char *name, const char *root, str
                  : akv_fail(err, AKV_E_NO, "%s: no such pin under root %.16s", name, root);
 }
 
+/* A pin that was found but that another process has removed or renamed before it was changed. */
+static int gone_since(int rc, const char *name, struct akv_err *err)
+{
+    return rc == 0 ? akv_fail(err, AKV_E_NO, "%s: the pin is gone", name) : rc < 0 ? rc : 0;
+}
+
 int akv_pin_remove(struct akv_store *s, const char *name, const char *root, struct akv_err *err)
 {
     struct akv_ref ref;
@@ -214,7 +220,7 @@ int akv_pin_remove(struct akv_store *s, const char *name, const char *root, stru
         return rc;
     rc = akv_store_ref_remove(s, name, &ref.root, err);
     akv_ref_release(&ref);
-    return rc < 0 ? rc : 0;
+    return gone_since(rc, name, err);
 }
 
 int akv_pin_rename(struct akv_store *s, const char *from, const char *to, const char *root, struct akv_err *err)
@@ -225,7 +231,7 @@ int akv_pin_rename(struct akv_store *s, const char *from, const char *to, const 
         return rc;
     rc = akv_store_ref_rename(s, from, to, &ref.root, err);
     akv_ref_release(&ref);
-    return rc < 0 ? rc : 0;
+    return gone_since(rc, from, err);
 }
 
 struct export

@@ -162,7 +162,7 @@ static int evict(struct akv_census *c, uint64_t until, const struct akv_store_wo
 
 static int sweep(struct akv_store *s, const struct akv_store_work *w, uint64_t now, uint64_t *n, struct akv_err *err)
 {
-    int fd = openat(s->tmp, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = akv_file_open(s->tmp, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         int rc = akv_fail_errno(err, "%s/tmp: cannot list", s->dir);

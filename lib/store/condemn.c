@@ -9,6 +9,7 @@ struct entry {
     struct akv_object_name name;
     struct akv_key key, parent;
     uint32_t index;
+    bool doomed;
 };
 
 struct later_pages {
@@ -47,6 +48,15 @@ static int by_index(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Into quarantine, so that it is out of the store even when the power fails now. */
+static int take_away(struct akv_store *s, const struct akv_object_name *name, const char *reason, struct akv_err *err)
+{
+    s->ops->set_aside(s, name, NULL, reason);
+    if (s->ops->has(s, name, NULL))
+        return akv_fail(err, AKV_E_IO, AKV_OBJECT_FMT ": is wrong and cannot be moved to quarantine", s->dir, name->s);
+    return s->ops->settle(s, name, err);
+}
+
 int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, uint32_t index,
                       const char *reason, struct akv_err *err)
 {
@@ -61,14 +71,19 @@ int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const str
     if (rc < 0)
         goto out;
     qsort(later.list, later.n, sizeof *later.list, by_index);
-    s->ops->set_aside(s, &name, NULL, reason);
     for (size_t i = 0; rc == 0 && i < later.n; i++) {
-        const struct entry *e = &later.list[i];
+        struct entry *e = &later.list[i];
         if (!akv_known_find(&gone, &e->parent) || akv_known_find(&gone, &e->key))
             continue;
-        s->ops->set_aside(s, &e->name, NULL, "built on a page that was wrong");
+        e->doomed = true;
         rc = akv_known_add(&gone, &e->key, NULL, false, err);
     }
+    /* the page itself last: as long as it stands, it is found wrong again, whenever this ends */
+    for (size_t i = later.n; rc == 0 && i-- > 0;)
+        if (later.list[i].doomed)
+            rc = take_away(s, &later.list[i].name, "built on a page that was wrong", err);
+    if (rc == 0)
+        rc = take_away(s, &name, reason, err);
 out:
     akv_object_forget(&s->object);
     akv_known_release(&gone);

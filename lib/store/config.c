@@ -9,7 +9,7 @@
 
 int akv_store_read_text(struct akv_store *s, const char *name, char *text, size_t size, struct akv_err *err)
 {
-    int fd = openat(s->root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = akv_file_open(s->root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     if (fd < 0)
         return errno == ENOENT ? 0 : akv_fail_errno(err, "%s/%s: cannot open", s->dir, name);
     ssize_t n = akv_read_upto(fd, text, size - 1, name, err);
@@ -27,15 +27,16 @@ int akv_store_write_text(struct akv_store *s, const char *name, const char *text
     if (fd < 0)
         return fd;
     int rc = akv_write_all(fd, text, strlen(text), s->dir, err);
-    if (rc == 0 && fsync(fd) < 0)
+    if (rc == 0 && akv_file_sync(fd) < 0)
         rc = akv_fail_errno(err, "%s/tmp/%s: cannot sync", s->dir, temp);
-    close(fd);
-    if (rc == 0 && replace && renameat(s->tmp, temp, s->root, name) < 0)
+    if (akv_file_close(fd) < 0 && rc == 0)
+        rc = akv_fail_errno(err, "%s/tmp/%s: cannot close", s->dir, temp);
+    if (rc == 0 && replace && akv_file_rename(s->tmp, temp, s->root, name, 0) < 0)
         rc = akv_fail_errno(err, "%s/%s: cannot replace", s->dir, name);
-    if (rc == 0 && !replace && linkat(s->tmp, temp, s->root, name, 0) < 0 && errno != EEXIST)
+    if (rc == 0 && !replace && akv_file_link(s->tmp, temp, s->root, name) < 0 && errno != EEXIST)
         rc = akv_fail_errno(err, "%s/%s: cannot create", s->dir, name);
     unlinkat(s->tmp, temp, 0);
-    if (rc == 0 && replace && fsync(s->root) < 0)
+    if (rc == 0 && replace && akv_file_sync(s->root) < 0)
         rc = akv_fail_errno(err, "%s: cannot sync", s->dir);
     return rc;
 }

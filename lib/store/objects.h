@@ -34,6 +34,8 @@ struct akv_object_ops {
     int (*put)(struct akv_store *s, const char *temp, const struct akv_object_name *name, struct akv_err *err);
     /* Take it away; nothing to do when it is not there. */
     int (*remove)(struct akv_store *s, const struct akv_object_name *name, struct akv_err *err);
+    /* Make durable whether an object of that name is there, whoever put it there or took it away. */
+    int (*settle)(struct akv_store *s, const struct akv_object_name *name, struct akv_err *err);
     /* Mark use. Best effort: a store that cannot be written keeps no recency. */
     void (*touch)(struct akv_store *s, const struct akv_object_name *name);
     /* Every object, in no order. A negative result of fn ends it and is returned. */

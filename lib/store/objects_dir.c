@@ -5,23 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 
-/* The ab/ directory of an object, or -1 with errno. An untrusted one gives EPERM. */
+/* The ab/ directory of an object, or -1 with errno. */
 static int open_fan(struct akv_store *s, const struct akv_object_name *name)
 {
     char ab[3] = {name->s[0], name->s[1], '\0'};
-    struct stat st;
-    int fd = akv_store_dir(s->objects, ab);
-    if (fd >= 0 && (fstat(fd, &st) < 0 || akv_store_trust(&st, "", "", NULL) < 0)) {
-        close(fd);
-        errno = EPERM;
-        return -1;
-    }
-    return fd;
+    return akv_store_dir(s->objects, ab);
 }
 
 /* The part of the name behind ab/. */
@@ -37,7 +31,7 @@ static bool move_away(struct akv_store *s, const struct akv_object_name *name, c
 {
     for (unsigned i = 0; i < 10000; i++) {
         snprintf(to, 96, "%.2s%.62s.%u", name->s, base(name), i);
-        if (renameat2(s->objects, name->s, s->quarantine, to, RENAME_NOREPLACE) == 0)
+        if (akv_file_rename(s->objects, name->s, s->quarantine, to, RENAME_NOREPLACE) == 0)
             return true;
         if (errno != EEXIST)
             return false;
@@ -57,7 +51,7 @@ static void dir_set_aside(struct akv_store *s, const struct akv_object_name *nam
     if (!move_away(s, name, to))
         return;
     snprintf(note, sizeof note, "%s.why", to);
-    int out = openat(s->quarantine, note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int out = akv_file_open(s->quarantine, note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (out < 0)
         return;
     struct akv_buf b;
@@ -95,13 +89,17 @@ static int open_object(struct akv_store *s, const struct akv_object_name *name, 
         return -1;
     int fd = -1, fan = open_fan(s, name);
     if (fan >= 0)
-        fd = openat(fan, base(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        fd = akv_file_open(fan, base(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     int saved = errno;
     if (fan >= 0)
         close(fan);
     errno = saved;
     if (fd < 0 && errno == ENOENT)
         return -1;
+    if (fan < 0) {
+        akv_store_fail_dir(s, "objects", (char[]){name->s[0], name->s[1], '\0'}, err);
+        return -1;
+    }
     if (fd < 0 && errno != ELOOP) {
         akv_fail_errno(err, AKV_OBJECT_FMT ": cannot open", s->dir, name->s);
         return -1;
@@ -148,19 +146,50 @@ static void dir_touch(struct akv_store *s, const struct akv_object_name *name)
 
 /* ---- publishing ---- */
 
+/* The directories in objects/ survive a loss of power, whoever made them. */
+static int settle_fans(struct akv_store *s)
+{
+    bool there[256];
+    for (unsigned i = 0; i < 256; i++) {
+        char ab[3];
+        struct stat st;
+        snprintf(ab, sizeof ab, "%02x", i);
+        there[i] = fstatat(s->objects, ab, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    }
+    if (akv_file_sync(s->objects) < 0)
+        return -1;
+    memcpy(s->fan_durable, there, sizeof there);
+    return 0;
+}
+
 /* Open the ab/ directory, making it when it is not there. */
 static int make_fan(struct akv_store *s, const struct akv_object_name *name, struct akv_err *err)
 {
     char ab[3] = {name->s[0], name->s[1], '\0'};
     int fd = open_fan(s, name);
-    if (fd < 0 && errno == ENOENT && (mkdirat(s->objects, ab, 0700) == 0 || errno == EEXIST)) {
+    if (fd < 0 && errno == ENOENT && (mkdirat(s->objects, ab, 0700) == 0 || errno == EEXIST))
         fd = open_fan(s, name);
-        if (fd >= 0 && fsync(s->objects) < 0) {
-            close(fd);
-            fd = -1;
-        }
-    }
-    return fd >= 0 ? fd : akv_fail_errno(err, "%s/objects/%s: cannot use the directory", s->dir, ab);
+    if (fd >= 0 && (s->fan_durable[strtoul(ab, NULL, 16)] || settle_fans(s) == 0))
+        return fd;
+    int rc = akv_store_fail_dir(s, "objects", ab, err);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int sync_fan(struct akv_store *s, int fan, const struct akv_object_name *name, struct akv_err *err)
+{
+    return akv_file_sync(fan) < 0 ? akv_fail_errno(err, AKV_OBJECT_FMT ": cannot make the name durable", s->dir, name->s) : 0;
+}
+
+static int dir_settle(struct akv_store *s, const struct akv_object_name *name, struct akv_err *err)
+{
+    int fan = make_fan(s, name, err);
+    if (fan < 0)
+        return fan;
+    int rc = sync_fan(s, fan, name, err);
+    close(fan);
+    return rc;
 }
 
 static int dir_put(struct akv_store *s, const char *temp, const struct akv_object_name *name, struct akv_err *err)
@@ -169,13 +198,12 @@ static int dir_put(struct akv_store *s, const char *temp, const struct akv_objec
     if (fan < 0)
         return fan;
     int rc = 1;
-    if (linkat(s->tmp, temp, fan, base(name), 0) < 0)
+    if (akv_file_link(s->tmp, temp, fan, base(name)) < 0)
         rc = errno == EEXIST ? 0 : akv_fail_errno(err, AKV_OBJECT_FMT ": cannot link", s->dir, name->s);
     /* also when another was first: what the caller builds on it must not outlive it */
-    if (rc >= 0 && fsync(fan) < 0)
-        rc = akv_fail_errno(err, AKV_OBJECT_FMT ": cannot make the name durable", s->dir, name->s);
+    int synced = rc < 0 ? rc : sync_fan(s, fan, name, err);
     close(fan);
-    return rc;
+    return synced < 0 ? synced : rc;
 }
 
 static int dir_remove(struct akv_store *s, const struct akv_object_name *name, struct akv_err *err)
@@ -197,7 +225,7 @@ static int list_fan(struct akv_store *s, const char *ab, akv_object_fn *fn, void
     int fd = akv_store_dir(s->objects, ab);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
-        int rc = akv_fail_errno(err, "%s/objects/%s: cannot list", s->dir, ab);
+        int rc = akv_store_fail_dir(s, "objects", ab, err);
         if (fd >= 0)
             close(fd);
         return rc;
@@ -232,6 +260,7 @@ const struct akv_object_ops akv_objects_dir = {
     .get = dir_get,
     .put = dir_put,
     .remove = dir_remove,
+    .settle = dir_settle,
     .touch = dir_touch,
     .list = dir_list,
     .set_aside = dir_set_aside,

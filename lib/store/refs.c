@@ -94,7 +94,7 @@ static int list_names(struct akv_store *s, const char *sub, bool (*keep)(const c
     if (!d && fd < 0 && errno == ENOENT)
         return 0;
     if (!d) {
-        int rc = akv_fail_errno(err, "%s/refs/%s: cannot list", s->dir, sub);
+        int rc = akv_store_fail_dir(s, "refs", sub, err);
         if (fd >= 0)
             close(fd);
         return rc;
@@ -124,7 +124,10 @@ static int list_homes(struct akv_store *s, const char *name, const struct akv_ke
     for (size_t i = 0; i < l->n; i++) {
         struct stat st;
         int dir = rc < 0 || s->refs < 0 ? -1 : akv_store_dir(s->refs, l->list[i]);
-        if (dir >= 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        bool there = dir >= 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+        if (!there && rc == 0 && s->refs >= 0 && errno != ENOENT) /* not knowing is no answer */
+            rc = akv_store_fail_dir(s, "refs", l->list[i], err);
+        if (there)
             l->list[kept++] = l->list[i];
         else
             free(l->list[i]);
@@ -156,7 +159,7 @@ static int open_home(struct akv_store *s, const char *name, const struct akv_key
     }
     if (rc == 0 && homes.n == 1) {
         *dir = akv_store_dir(s->refs, homes.list[0]);
-        rc = *dir >= 0 ? 1 : akv_fail_errno(err, "%s/refs/%s: cannot open", s->dir, homes.list[0]);
+        rc = *dir >= 0 ? 1 : akv_store_fail_dir(s, "refs", homes.list[0], err);
     }
     free_names(&homes);
     return rc;
@@ -169,7 +172,7 @@ static int read_ref(struct akv_store *s, int dir, const char *name, struct akv_r
     char text[AKV_REF_TEXT_MAX];
     struct stat st;
     *out = (struct akv_ref){0};
-    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = akv_file_open(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     if (fd < 0)
         return errno == ENOENT ? 0 : akv_fail_errno(err, "%s: pin '%s': cannot open", s->dir, name);
     int rc = 0;
@@ -227,7 +230,7 @@ static int add_refs(struct akv_store *s, const char *home, struct akv_ref **list
         *list = more;
         dir = akv_store_dir(s->refs, home);
         if (dir < 0)
-            rc = akv_fail_errno(err, "%s/refs/%s: cannot open", s->dir, home);
+            rc = akv_store_fail_dir(s, "refs", home, err);
     }
     for (size_t i = 0; rc >= 0 && i < pins.n; i++) {
         rc = read_ref(s, dir, pins.list[i], &(*list)[*n], err); /* 0: removed since */
@@ -273,9 +276,9 @@ int akv_store_refs(struct akv_store *s, struct akv_ref **out, size_t *n, struct 
 static int write_temp(struct akv_store *s, int fd, const char *temp, const struct akv_buf *text, struct akv_err *err)
 {
     int rc = akv_write_all(fd, text->data, text->len, s->dir, err);
-    if (rc == 0 && fsync(fd) < 0)
+    if (rc == 0 && akv_file_sync(fd) < 0)
         rc = akv_fail_errno(err, "%s/tmp/%s: cannot sync", s->dir, temp);
-    if (close(fd) < 0 && rc == 0)
+    if (akv_file_close(fd) < 0 && rc == 0)
         rc = akv_fail_errno(err, "%s/tmp/%s: cannot close", s->dir, temp);
     return rc;
 }
@@ -287,8 +290,8 @@ static int make_home(struct akv_store *s, const struct akv_key *root, struct akv
     akv_hex(hex, root->b, ROOT_DIR / 2);
     int made = mkdirat(s->refs, hex, 0700);
     int dir = made == 0 || errno == EEXIST ? akv_store_dir(s->refs, hex) : -1;
-    if (dir < 0 || (made == 0 && fsync(s->refs) < 0)) {
-        int rc = akv_fail_errno(err, "%s/refs/%s: cannot use the directory", s->dir, hex);
+    if (dir < 0 || akv_file_sync(s->refs) < 0) { /* whoever made it */
+        int rc = akv_store_fail_dir(s, "refs", hex, err);
         if (dir >= 0)
             close(dir);
         return rc;
@@ -308,9 +311,9 @@ static int replace_ref(struct akv_store *s, const struct akv_ref *ref, struct ak
         rc = fd;
     else
         rc = write_temp(s, fd, temp, &text, err);
-    if (rc == 0 && renameat(s->tmp, temp, dir, ref->name) < 0)
+    if (rc == 0 && akv_file_rename(s->tmp, temp, dir, ref->name, 0) < 0)
         rc = akv_fail_errno(err, "%s: pin '%s': cannot write", s->dir, ref->name);
-    else if (rc == 0 && fsync(dir) < 0)
+    else if (rc == 0 && akv_file_sync(dir) < 0)
         rc = akv_fail_errno(err, "%s: pin '%s': cannot sync", s->dir, ref->name);
     if (rc < 0 && fd >= 0)
         unlinkat(s->tmp, temp, 0);
@@ -323,6 +326,7 @@ static int replace_ref(struct akv_store *s, const struct akv_ref *ref, struct ak
 int akv_store_ref_put(struct akv_store *s, struct akv_ref *ref, struct akv_err *err)
 {
     struct akv_link *links = NULL;
+    struct akv_object_name tip;
     size_t n;
     int rc = akv_pin_name_check(ref->name, err);
     if (rc == 0)
@@ -332,6 +336,10 @@ int akv_store_ref_put(struct akv_store *s, struct akv_ref *ref, struct akv_err *
     rc = akv_chain_trace(s, &ref->root, &ref->tip, AKV_E_NO, &links, &n, err);
     if (rc == 0)
         rc = akv_chain_sum(ref, links, n, err);
+    if (rc == 0) /* a page is durable before its children are there, so that the tip stands for all */
+        rc = akv_object_name(&tip, &ref->root, &ref->tip, err);
+    if (rc == 0)
+        rc = s->ops->settle(s, &tip, err);
     if (rc == 0)
         rc = replace_ref(s, ref, err);
     akv_store_batch_end(s);
@@ -350,7 +358,7 @@ int akv_store_ref_remove(struct akv_store *s, const char *name, const struct akv
         rc = 1;
         if (unlinkat(dir, name, 0) < 0)
             rc = errno == ENOENT ? 0 : akv_fail_errno(err, "%s: pin '%s': cannot remove", s->dir, name);
-        else if (fsync(dir) < 0)
+        else if (akv_file_sync(dir) < 0)
             rc = akv_fail_errno(err, "%s: pin '%s': cannot sync", s->dir, name);
         akv_store_batch_end(s);
     }
@@ -369,12 +377,12 @@ int akv_store_ref_rename(struct akv_store *s, const char *from, const char *to, 
     rc = akv_store_batch_begin(s, err);
     if (rc == 0) {
         rc = 1;
-        if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) < 0) {
+        if (akv_file_rename(dir, from, dir, to, RENAME_NOREPLACE) < 0) {
             if (errno == EEXIST)
                 rc = akv_fail(err, AKV_E_USAGE, "%s: pin '%s' exists already", s->dir, to);
             else
                 rc = errno == ENOENT ? 0 : akv_fail_errno(err, "%s: pin '%s': cannot rename", s->dir, from);
-        } else if (fsync(dir) < 0) {
+        } else if (akv_file_sync(dir) < 0) {
             rc = akv_fail_errno(err, "%s: pin '%s': cannot sync", s->dir, to);
         }
         akv_store_batch_end(s);

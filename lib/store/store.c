@@ -56,14 +56,29 @@ int akv_store_trust(const struct stat *st, const char *path, const char *rel, st
 
 int akv_store_dir(int at, const char *name)
 {
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    int fd = akv_file_open(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd >= 0 && (fstat(fd, &st) < 0 || akv_store_trust(&st, "", "", NULL) < 0)) {
+        close(fd);
+        errno = EPERM;
+        return -1;
+    }
+    return fd;
+}
+
+int akv_store_fail_dir(const struct akv_store *s, const char *rel, const char *name, struct akv_err *err)
+{
+    if (errno == EPERM)
+        return akv_fail(err, AKV_E_IO, "%s/%s/%s: not trusted: it belongs to another user or is writable by others", s->dir, rel,
+                        name);
+    return akv_fail_errno(err, "%s/%s/%s: cannot use the directory", s->dir, rel, name);
 }
 
 int akv_store_temp(struct akv_store *s, char name[64], struct akv_err *err)
 {
     for (;;) {
         snprintf(name, 64, "%ld.%u", (long)getpid(), s->n_temps++);
-        int fd = openat(s->tmp, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int fd = akv_file_open(s->tmp, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0)
             return fd;
         if (errno != EEXIST) /* left by an earlier process of the same number */
@@ -72,6 +87,33 @@ int akv_store_temp(struct akv_store *s, char name[64], struct akv_err *err)
 }
 
 /* ---- opening ---- */
+
+/* Make the names in a directory durable. One that may be used but not read is left to the system. */
+static int sync_dir(int at, const char *name)
+{
+    int fd = akv_file_open(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return errno == EACCES ? 0 : -1;
+    int rc = akv_file_sync(fd);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return rc;
+}
+
+/* A directory and, durably, its name; path is changed and put back. */
+static int make_dir(char *path, struct akv_err *err)
+{
+    if (mkdir(path, 0700) < 0)
+        return errno == EEXIST ? 0 : akv_fail_errno(err, "%s: cannot create", path);
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    int rc = sync_dir(AT_FDCWD, !slash ? "." : *path ? path : "/");
+    if (slash)
+        *slash = '/';
+    return rc < 0 ? akv_fail_errno(err, "%s: cannot make the name durable", path) : 0;
+}
 
 /* mkdir -p, each new one 0700. */
 static int make_path(const char *dir, struct akv_err *err)
@@ -83,8 +125,7 @@ static int make_path(const char *dir, struct akv_err *err)
         if (path[i] != '/' && path[i] != '\0')
             continue;
         path[i] = '\0';
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
-            rc = akv_fail_errno(err, "%s: cannot create", path);
+        rc = make_dir(path, err);
         if (i < len)
             path[i] = '/';
     }
@@ -115,7 +156,7 @@ static int check_version(struct akv_store *s, struct akv_err *err)
 static int check_contents(struct akv_store *s, struct akv_err *err)
 {
     static const char known[] = " . .. VERSION config lock usage objects refs tmp quarantine ";
-    int fd = openat(s->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = akv_file_open(s->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         int rc = akv_fail_errno(err, "%s: cannot list", s->dir);
@@ -140,7 +181,7 @@ static int open_parts(struct akv_store *s, struct akv_err *err)
         struct stat st;
         int fd = *part_fd(s, i);
         if (fd < 0)
-            fd = *part_fd(s, i) = akv_store_dir(s->root, parts[i]);
+            fd = *part_fd(s, i) = akv_file_open(s->root, parts[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd < 0 && errno == ENOENT)
             continue;
         if (fd < 0 || fstat(fd, &st) < 0)
@@ -166,7 +207,8 @@ static int complete(struct akv_store *s, bool is_store, struct akv_err *err)
         if (rc == 0)
             rc = akv_store_write_text(s, "VERSION", "akv-store 1\n", false, err);
     }
-    if (rc == 0 && !is_store && fsync(s->root) < 0)
+    /* also when another process made it a moment ago: what is published here must not outlive it */
+    if (rc == 0 && (akv_file_sync(s->root) < 0 || sync_dir(s->root, "..") < 0))
         rc = akv_fail_errno(err, "%s: cannot sync", s->dir);
     return rc;
 }
@@ -175,12 +217,12 @@ static int open_store(struct akv_store *s, unsigned flags, struct akv_err *err)
 {
     struct stat st;
     int rc = 0;
-    s->root = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->root = akv_file_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (s->root < 0 && errno == ENOENT && (flags & AKV_STORE_CREATE)) {
         rc = make_path(s->dir, err);
         if (rc < 0)
             return rc;
-        s->root = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        s->root = akv_file_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     }
     if (s->root < 0 && errno == ENOENT)
         return akv_fail(err, AKV_E_NO, "%s: there is no store", s->dir);
@@ -230,7 +272,7 @@ static int take_lock(struct akv_store *s, int how, struct akv_err *err)
     if (s->tmp < 0 || s->objects < 0 || s->refs < 0)
         return akv_fail(err, AKV_E_USAGE, "%s: the store was opened for reading", s->dir);
     if (s->lock < 0)
-        s->lock = openat(s->root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        s->lock = akv_file_open(s->root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->lock < 0)
         return akv_fail_errno(err, "%s/lock: cannot open", s->dir);
     while (flock(s->lock, how) < 0)

@@ -15,6 +15,12 @@ struct akv_store {
     enum akv_codec codec; /* of the config, as it was when config was its state */
     uint64_t quota;       /* 0: none */
     struct stat config;
+    bool fan_durable[256]; /* objects/ab is known to survive a loss of power */
+    struct {
+        struct akv_key root, key;
+        uint32_t index;
+        bool any;
+    } last;                   /* the page last published here: its name is durable */
     struct akv_object object; /* the one last read: rec of akv_store_get() points into it */
 };
 
@@ -23,8 +29,10 @@ struct akv_store {
 
 /* Of the user or root, and not writable by others. */
 int akv_store_trust(const struct stat *st, const char *path, const char *rel, struct akv_err *err);
-/* Open a directory in another without following a link. The descriptor, or -1 with errno. */
+/* Open a directory in another without following a link. The descriptor, or -1 with errno; EPERM: not to be trusted. */
 int akv_store_dir(int at, const char *name);
+/* AKV_E_IO in words, after akv_store_dir has failed for that directory of the store. */
+int akv_store_fail_dir(const struct akv_store *s, const char *rel, const char *name, struct akv_err *err);
 
 /* A new file in tmp/, opened for writing; name receives its name. */
 int akv_store_temp(struct akv_store *s, char name[64], struct akv_err *err);

@@ -91,7 +91,7 @@ static int write_object(int fd, const char *path, const struct akv_head *head, c
         return rc;
     }
     rc = akv_writer_close(w, bytes, err);
-    if (rc == 0 && fsync(fd) < 0)
+    if (rc == 0 && akv_file_sync(fd) < 0)
         rc = akv_fail_errno(err, "%s: cannot sync", path);
     return rc;
 }
@@ -124,14 +124,20 @@ static int publish(struct akv_store *s, const struct akv_object_name *name, cons
         return fd;
     snprintf(path, sizeof path, "%s/tmp/%s", s->dir, temp);
     int rc = write_object(fd, path, head, rec, &size, err);
-    if (close(fd) < 0 && rc == 0)
+    if (akv_file_close(fd) < 0 && rc == 0)
         rc = akv_fail_errno(err, "%s: cannot close", path);
     if (rc == 0)
         rc = give_name(s, temp, size, name, head, rec, err);
     unlinkat(s->tmp, temp, 0);
-    if (rc == 1 && bytes)
+    if (rc != 1)
+        return rc;
+    if (bytes)
         *bytes += size;
-    return rc;
+    s->last.root = head->root;
+    s->last.key = rec->key;
+    s->last.index = rec->index;
+    s->last.any = true;
+    return 1;
 }
 
 enum found { ABSENT, SAME, OTHER };
@@ -150,6 +156,48 @@ static int look(struct akv_store *s, const struct akv_head *head, const struct a
     return akv_fail(err, why.code, "%s", why.msg);
 }
 
+/* The index of a page in the store, by its header, after making its name durable: AKV_E_NO when there is no sound one. */
+static int settle_parent(struct akv_store *s, const struct akv_head *head, const struct akv_key *key,
+                         const struct akv_object_name *name, uint32_t *index, struct akv_err *err)
+{
+    struct akv_err why = {0};
+    int rc = akv_object_read(s, &s->object, name, head, true, &why);
+    const struct akv_page_rec *p = rc == 1 ? akv_reader_page(s->object.reader) : NULL;
+    if (p && (!akv_key_eq(&p->key, key) || p->n_tokens != AKV_PAGE_TOKENS))
+        rc = akv_fail(&why, AKV_E_INPUT, "%s: forged or renamed: it holds another page", s->object.in.name);
+    if (rc == AKV_E_INPUT)
+        s->ops->set_aside(s, name, &s->object.info, why.msg);
+    if (rc == 1)
+        *index = p->index;
+    akv_object_forget(&s->object);
+    if (rc == 1)
+        return s->ops->settle(s, name, err);
+    if (rc == 0)
+        akv_fail(&why, AKV_E_NO, "%s: its parent is gone", s->dir);
+    return rc == 0 || rc == AKV_E_INPUT ? akv_fail(err, AKV_E_NO, "%s", why.msg) : akv_fail(err, rc, "%s", why.msg);
+}
+
+/*
+ * The parent is there, survives a loss of power, and is the page before this one: the key does not hold the index, and a page with
+ * another one would be taken for damaged when it is looked up.
+ */
+static int check_parent(struct akv_store *s, const struct akv_head *head, const struct akv_page_rec *rec, struct akv_err *err)
+{
+    struct akv_object_name name;
+    uint32_t index = s->last.index;
+    if (!rec->has_parent)
+        return 0;
+    int rc = akv_object_name(&name, &head->root, &rec->parent, err);
+    if (rc == 0 && !s->ops->has(s, &name, NULL))
+        rc = no_parent(s, rec, err);
+    bool known = s->last.any && akv_key_eq(&s->last.key, &rec->parent) && akv_key_eq(&s->last.root, &head->root);
+    if (rc == 0 && !known)
+        rc = settle_parent(s, head, &rec->parent, &name, &index, err);
+    if (rc == 0 && index + 1 != rec->index)
+        rc = akv_fail(err, AKV_E_INPUT, "page %lu: its parent is page %lu", (unsigned long)rec->index, (unsigned long)index);
+    return rc;
+}
+
 static int put_locked(struct akv_store *s, const struct akv_head *head, const struct akv_page_rec *rec, bool computed,
                       uint64_t *bytes, struct akv_err *err)
 {
@@ -159,8 +207,8 @@ static int put_locked(struct akv_store *s, const struct akv_head *head, const st
     int rc = akv_object_name(&name, &head->root, &rec->key, err);
     if (rc == 0)
         rc = akv_store_read_config(s, err);
-    if (rc == 0 && rec->has_parent && !akv_store_has(s, head, &rec->parent))
-        rc = no_parent(s, rec, err);
+    if (rc == 0)
+        rc = check_parent(s, head, rec, err);
     for (int i = 0; rc == 0 && i < ATTEMPTS; i++) {
         rc = look(s, head, rec, err);
         if (rc == SAME) {

@@ -31,7 +31,7 @@ uint64_t akv_store_now(struct akv_store *s)
 /* Open and locked against other changes of it; close() lets go. */
 static int open_usage(struct akv_store *s, struct akv_err *err)
 {
-    int fd = openat(s->root, "usage", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
+    int fd = akv_file_open(s->root, "usage", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
     if (fd < 0)
         return akv_fail_errno(err, "%s/usage: cannot open", s->dir);
     while (flock(fd, LOCK_EX) < 0)
@@ -46,7 +46,7 @@ static int open_usage(struct akv_store *s, struct akv_err *err)
 static bool read_usage(int fd, struct usage *u)
 {
     char text[256];
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    ssize_t n = akv_read_upto(fd, text, sizeof text - 1, "usage", NULL);
     if (n < 0)
         return false;
     text[n] = '\0';
@@ -59,9 +59,9 @@ static int write_usage(struct akv_store *s, int fd, const struct usage *u, struc
 {
     char text[256];
     int n = snprintf(text, sizeof text, USAGE_FMT, u->objects, u->bytes, u->counted);
-    if (pwrite(fd, text, (size_t)n, 0) != n)
-        return akv_fail_errno(err, "%s/usage: cannot write", s->dir);
-    return 0;
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return akv_fail_errno(err, "%s/usage: cannot seek", s->dir);
+    return akv_write_all(fd, text, (size_t)n, s->dir, err);
 }
 
 int akv_usage_reserve(struct akv_store *s, uint64_t bytes, struct akv_err *err)

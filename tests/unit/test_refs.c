@@ -197,6 +197,35 @@ static void damaged_ref(void **state)
     akv_store_close(s);
 }
 
+/* D5: pins that others could have written are not believed, nor is one written beside them. */
+static void untrusted_directory(void **state)
+{
+    (void)state;
+    struct akv_store *s = open_new();
+    struct akv_ref got, ref = {.name = strdup("agent"), .root = head.root, .tip = chain.pages[2].rec.key};
+    struct akv_ref *list;
+    size_t n;
+    struct akv_err err = {0};
+    char hex[17], rel[64];
+    put_all(s, &chain);
+    pin(s, "agent", &chain.pages[2]);
+    akv_hex(hex, head.root.b, 8);
+    snprintf(rel, sizeof rel, "refs/%s", hex);
+    assert_int_equal(chmod(path_of(rel), 0777), 0);
+    assert_int_equal(akv_store_ref_get(s, "agent", NULL, &got, &err), AKV_E_IO);
+    assert_non_null(strstr(err.msg, "not trusted"));
+    assert_int_equal(akv_store_ref_get(s, "agent", &head.root, &got, NULL), AKV_E_IO);
+    assert_int_equal(akv_store_refs(s, &list, &n, NULL), AKV_E_IO);
+    assert_int_equal(akv_store_ref_put(s, &ref, NULL), AKV_E_IO);
+    assert_int_equal(akv_store_ref_remove(s, "agent", NULL, NULL), AKV_E_IO);
+    assert_int_equal(akv_store_ref_rename(s, "agent", "b", NULL, NULL), AKV_E_IO);
+    assert_int_equal(chmod(path_of(rel), 0700), 0);
+    assert_int_equal(akv_store_ref_get(s, "agent", NULL, &got, NULL), 1);
+    akv_ref_release(&got);
+    akv_ref_release(&ref);
+    akv_store_close(s);
+}
+
 struct walk {
     size_t n;
     int answer;
@@ -304,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(list_rename_remove, setup, teardown),
         cmocka_unit_test_setup_teardown(c8_two_roots, setup, teardown),
         cmocka_unit_test_setup_teardown(damaged_ref, setup, teardown),
+        cmocka_unit_test_setup_teardown(untrusted_directory, setup, teardown),
         cmocka_unit_test_setup_teardown(walk_chain, setup, teardown),
         cmocka_unit_test_setup_teardown(d7_replaced_while_read, setup, teardown),
     };

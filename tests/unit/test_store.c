@@ -229,6 +229,41 @@ static void parents_and_roots(void **state)
     akv_store_close(s);
 }
 
+/* A page under another index than the one behind its parent's is refused, whether the parent was put here or found. */
+static void wrong_index(void **state)
+{
+    (void)state;
+    struct akv_page_rec rec = chain.pages[1].rec;
+    rec.index = 5;
+    for (int found = 0; found < 2; found++) {
+        struct akv_store *s = open_new();
+        struct akv_err err = {0};
+        if (!found)
+            assert_ok(akv_store_put(s, &head, &chain.pages[0].rec, true, NULL, &err), &err);
+        assert_int_equal(akv_store_put(s, &head, &rec, true, NULL, &err), AKV_E_INPUT);
+        assert_non_null(strstr(err.msg, "its parent is page 0"));
+        assert_int_equal(files_in("objects"), 1);
+        akv_store_close(s);
+    }
+}
+
+/* A parent that is damaged is none: it goes to quarantine, and the chain is to be published from its start. */
+static void damaged_parent(void **state)
+{
+    (void)state;
+    struct akv_store *s = open_new();
+    struct akv_err err = {0};
+    assert_ok(akv_store_put(s, &head, &chain.pages[0].rec, true, NULL, &err), &err);
+    akv_store_close(s);
+    flip_byte(object_path(&chain.pages[0]), 12);
+    s = open_new();
+    assert_int_equal(akv_store_put(s, &head, &chain.pages[1].rec, true, NULL, &err), AKV_E_NO);
+    assert_int_equal(files_in("quarantine"), 2);
+    put_all(s, &chain);
+    assert_hit(s, &chain.pages[2]);
+    akv_store_close(s);
+}
+
 /* Touching marks use in the file's mtime. */
 static void touch_marks_use(void **state)
 {
@@ -369,7 +404,7 @@ static void d13_unknown_version_stays(void **state)
     snprintf(fan, sizeof fan, "%s", object_path(&chain.pages[1]));
     *strrchr(fan, '/') = '\0';
     assert_int_equal(chmod(fan, 0777), 0);
-    assert_miss(s, &chain.pages[1], "cannot open");
+    assert_miss(s, &chain.pages[1], "not trusted");
     assert_int_equal(chmod(fan, 0700), 0);
     assert_hit(s, &chain.pages[1]);
     assert_int_equal(chmod(object_path(&chain.pages[1]), 0666), 0);
@@ -520,6 +555,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(made_by_many, setup, teardown),
         cmocka_unit_test_setup_teardown(put_and_get, setup, teardown),
         cmocka_unit_test_setup_teardown(parents_and_roots, setup, teardown),
+        cmocka_unit_test_setup_teardown(wrong_index, setup, teardown),
+        cmocka_unit_test_setup_teardown(damaged_parent, setup, teardown),
         cmocka_unit_test_setup_teardown(touch_marks_use, setup, teardown),
         cmocka_unit_test_setup_teardown(damaged_object, setup, teardown),
         cmocka_unit_test_setup_teardown(c5_c6_forged_and_renamed, setup, teardown),
