@@ -10,6 +10,24 @@
 
 static char *live_temp; /* the temporary to remove when the tool dies */
 
+/* open(2), again after a signal unless that one asks to stop: a FIFO waits for its other end. */
+static int open_file(const char *name, int flags)
+{
+    int fd;
+    do
+        fd = open(name, flags | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR && !cmd_cancel);
+    return fd;
+}
+
+/* "name: what: why", or as the signal asks that ended a wait. */
+__attribute__((noreturn)) static void die_errno(const char *name, const char *what)
+{
+    struct akv_err err = {.code = errno == EINTR ? AKV_E_CANCEL : AKV_E_IO};
+    snprintf(err.msg, sizeof err.msg, "%.900s: %s: %s", name, what, strerror(errno));
+    cmd_die_err(&err);
+}
+
 static void inputs_init(struct cmd_inputs *i, int argc, char **argv)
 {
     static char dash[] = "-";
@@ -29,9 +47,9 @@ static bool open_input(struct cmd_inputs *i)
     bool is_stdin = name != i->names[i->at];
     struct akv_err err = {0};
     struct stat st;
-    i->fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+    i->fd = is_stdin ? STDIN_FILENO : open_file(name, O_RDONLY);
     if (i->fd < 0 || fstat(i->fd, &st) < 0) {
-        err.code = AKV_E_IO;
+        err.code = errno == EINTR ? AKV_E_CANCEL : AKV_E_IO;
         snprintf(err.msg, sizeof err.msg, "%.900s: cannot open: %s", name, strerror(errno));
     } else if (S_ISDIR(st.st_mode)) {
         err.code = AKV_E_INPUT;
@@ -116,17 +134,17 @@ void cmd_each_request(struct cmd_inputs *i, struct akv_session *s,
 
 char *cmd_slurp(const char *path, size_t most, size_t *len)
 {
-    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    int fd = strcmp(path, "-") ? open_file(path, O_RDONLY) : STDIN_FILENO;
     if (fd < 0)
-        cmd_die(5, "%s: cannot open: %s", path, strerror(errno));
+        die_errno(path, "cannot open");
     size_t cap = 4096, n = 0;
     char *buf = cmd_alloc(cap);
     for (;;) {
         ssize_t r = read(fd, buf + n, cap - n - 1);
-        if (r < 0 && errno == EINTR)
+        if (r < 0 && errno == EINTR && !cmd_cancel)
             continue;
         if (r < 0)
-            cmd_die(5, "%s: cannot read: %s", path, strerror(errno));
+            die_errno(path, "cannot read");
         if (r == 0)
             break;
         n += (size_t)r;
@@ -158,30 +176,36 @@ void cmd_out_remove_temps(void)
     live_temp = NULL;
 }
 
+/* A new file beside the one of that name, to be removed unless it is committed. */
+static void open_beside(struct cmd_out *o, const char *path)
+{
+    size_t n = strlen(path) + 16;
+    o->temp = cmd_alloc(n);
+    const char *slash = strrchr(path, '/');
+    int dir = slash ? (int)(slash - path + 1) : 0;
+    do {
+        snprintf(o->temp, n, "%.*s.akv-XXXXXX", dir, path);
+        o->fd = mkostemp(o->temp, O_CLOEXEC);
+    } while (o->fd < 0 && errno == EINTR && !cmd_cancel);
+    if (o->fd < 0)
+        return;
+    live_temp = o->temp;
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(o->fd, 0666 & ~mask))
+        die_errno(path, "cannot set its mode");
+}
+
 /* A regular file is written beside its name and moved there when complete; devices and FIFOs are written in place. */
 static void open_path(struct cmd_out *o, const char *path)
 {
     struct stat st;
-    bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    if (in_place) {
-        o->fd = open(path, O_WRONLY | O_CLOEXEC);
-    } else {
-        size_t n = strlen(path) + 16;
-        o->temp = cmd_alloc(n);
-        const char *slash = strrchr(path, '/');
-        int dir = slash ? (int)(slash - path + 1) : 0;
-        snprintf(o->temp, n, "%.*s.akv-XXXXXX", dir, path);
-        o->fd = mkostemp(o->temp, O_CLOEXEC);
-        if (o->fd >= 0) {
-            live_temp = o->temp;
-            mode_t mask = umask(0);
-            umask(mask);
-            if (fchmod(o->fd, 0666 & ~mask))
-                cmd_die(5, "%s: cannot set its mode: %s", path, strerror(errno));
-        }
-    }
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        o->fd = open_file(path, O_WRONLY);
+    else
+        open_beside(o, path);
     if (o->fd < 0)
-        cmd_die(5, "%s: cannot write: %s", path, strerror(errno));
+        die_errno(path, "cannot write");
 }
 
 void cmd_out_open(struct cmd_out *o, const char *path, bool binary)
@@ -209,10 +233,10 @@ void cmd_out_write(struct cmd_out *o, const void *p, size_t n)
     const char *at = p;
     while (n) {
         ssize_t w = write(o->fd, at, n);
-        if (w < 0 && errno == EINTR)
+        if (w < 0 && errno == EINTR && !cmd_cancel)
             continue;
         if (w < 0)
-            cmd_die(5, "%s: cannot write: %s", o->name, strerror(errno));
+            die_errno(o->name, "cannot write");
         at += w;
         n -= (size_t)w;
     }
@@ -224,16 +248,25 @@ void cmd_out_line(struct cmd_out *o, const char *text)
     cmd_out_write(o, "\n", 1);
 }
 
+/* Sync, close and move into place, whatever signals come: only a complete file gets its name. An interrupted close has closed. */
+static bool finish(const struct cmd_out *o)
+{
+    int rc = 0;
+    while (o->temp && (rc = fsync(o->fd)) < 0 && errno == EINTR)
+        ;
+    if (rc < 0 || (close(o->fd) < 0 && errno != EINTR))
+        return false;
+    while (o->temp && (rc = rename(o->temp, o->name)) < 0 && errno == EINTR)
+        ;
+    return rc == 0;
+}
+
 void cmd_out_commit(struct cmd_out *o)
 {
-    if (o->temp) {
-        if (fsync(o->fd) || close(o->fd) || rename(o->temp, o->name))
-            cmd_die(5, "%s: cannot write: %s", o->name, strerror(errno));
-        live_temp = NULL;
-        free(o->temp);
-    } else if (close(o->fd)) {
-        cmd_die(5, "%s: cannot write: %s", o->name, strerror(errno));
-    }
+    if (!finish(o))
+        die_errno(o->name, "cannot write");
+    live_temp = NULL;
+    free(o->temp);
     o->fd = -1;
     o->temp = NULL;
 }
