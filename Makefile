@@ -54,7 +54,7 @@ JQ       := $(sort $(wildcard examples/*.jq examples/*/*.jq))
 all: lib tools
 lib: $(BUILD)/libakv.a $(BUILD)/libakv.so
 tools: $(TOOLS:%=$(BUILD)/%)
-units: $(UNITS) $(TESTTOOLS) $(FUZZERS)
+units: $(UNITS) $(TESTTOOLS) $(FUZZERS) $(BUILD)/tests/fault.so
 
 # --- what is compiled how ---------------------------------------------------------------------------------------------
 
@@ -105,6 +105,12 @@ $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/tests/fuzz/%.o $(filter %.o,$(FUZZ_MAIN))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(filter -%,$(FUZZ_MAIN)) -o $@ $^ $(LIBS)
 
+# Preloaded into a tool it makes calls on files fail; a sanitizer would have to be there before it.
+$(BUILD)/tests/fault.so: tests/fault/fault.c $(BUILD)/.flags
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS_ALL) $(LDFLAGS_ALL)) -shared -o $@ $< -lpthread -ldl
+
 # Installs the packages that a build needs, or says which are missing; silent when there are none.
 bootstrap:
 	@scripts/bootstrap
@@ -125,6 +131,10 @@ check-long:
 	@$(MAKE) ubsan
 	@$(MAKE) tsan
 	@$(MAKE) CC=clang BUILD=build/clang AKV_FAST=1 check
+
+# Every call on files goes wrong, processes are killed: all of what check does a slice of.
+fault: all units
+	@AKV_LONG=1 AKV_TIMEOUT=7200 AKV_BUILD=$(BUILD) tests/run $(notdir $(basename $(sort $(wildcard tests/cli/fault_*.sh))))
 
 # TIME seconds of libFuzzer in all, over seeds that the tools of this build make.
 fuzz: all $(BUILD)/tests/mkmodel
@@ -183,13 +193,14 @@ help:
 	@echo "check            all tests (AKV_FAST=1: without the slow ones); check-long: every variant and both compilers"
 	@echo "asan ubsan tsan  the fast tests under a sanitizer"
 	@echo "fuzz             TIME=60 seconds of libFuzzer over hostile models, tokenizers, templates, streams and JSON"
+	@echo "fault            every call on files goes wrong, processes are killed at random (check does a part of it)"
 	@echo "lint             format, static analysis, the rules of the tree, man pages"
 	@echo "demo model       the demonstration (MODEL=path.gguf: with a model of yours); only fetch its model"
 	@echo "install          to DESTDIR + PREFIX ($(PREFIX)); uninstall"
 	@echo "print-config clean help"
 
 FORCE:
-.PHONY: all lib tools units bootstrap check check-long asan ubsan tsan fuzz fuzzers lint model demo install uninstall clean print-config help FORCE
+.PHONY: all lib tools units bootstrap check check-long fault asan ubsan tsan fuzz fuzzers lint model demo install uninstall clean print-config help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

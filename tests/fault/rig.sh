@@ -1,0 +1,69 @@
+# What the tests with tests/fault/fault.c share; sourced after tests/lib.sh. In $T:
+#   a.tok, b.tok    prompts of two pages and a tail each, with the first page in common
+#   a.akv, b.akv    their pages as a run without a store computes them, and a.text, what akv-gen answers to a.tok
+#   w               where the calls are counted that a fault hits: w/store and w/out
+export AKV_MODEL=$TINY AKV_FAULT_UNDER=$T/w
+n_reply=70 # enough to fill a page
+
+fault_inputs() {
+    local text='Please write a short note to the others and tell them where to find us. When the user asks for the time of a meeting,
+look into the calendar first, then answer with the time and the name of the room. It is warm and there is no chance of rain this morning.
+What is the weather in the city today? The weather tool takes the name of a city and returns the temperature in degrees.'
+    printf '%s' "$text" | akv-tokenize --raw >a.tok || exit 1
+    jq -c '{akv, id: "b", n: 140, tokens: (.tokens[:70] + .tokens[3:73])}' a.tok >b.tok
+    akv-prefill -o a.akv a.tok && akv-prefill -o b.akv b.tok && akv-gen -n $n_reply a.tok >a.text || exit 1
+    sleep 2 # for the cache of the weights' hashes, which takes no file that young
+    akv-prefill -s warm --save -o /dev/null a.tok && rm -rf warm
+}
+
+# faulty SPEC COMMAND...: run it with that fault under w.
+faulty() {
+    AKV_FAULT=$1 LD_PRELOAD=$AKV_BUILD/tests/fault.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 timeout 60 "${@:2}"
+}
+
+temps() {
+    find w -name '.akv-*' -print -o -path 'w/store/tmp/*' -print 2>/dev/null
+}
+
+# The name of a page's object below objects/, from root and key.
+index_name() {
+    local hex
+    hex=$(printf '%b' "$(printf '\\x20\\0\\0\\0%s' "$(sed 's/../\\x&/g' <<<"$1")" "$(sed 's/../\\x&/g' <<<"$2")")" | sha256sum)
+    echo "${hex:0:2}/${hex:2:62}.akv"
+}
+
+# Every object of w/store is whole, right and under its own name; its parent is there; nothing was ever found wrong.
+audit() {
+    local objects root key parent name
+    local -A named=()
+    [ -z "$(find w/store/quarantine -type f 2>/dev/null)" ] || t_fail "$what: something went to quarantine"
+    mapfile -t objects < <(find w/store/objects -type f 2>/dev/null | LC_ALL=C sort)
+    [ ${#objects[@]} -gt 0 ] || return 0
+    akv-inspect --verify "${objects[@]}" >audit.out 2>&1 || t_fail "$what: the store does not verify: $(head -n 3 audit.out)"
+    akv-inspect --json "${objects[@]}" |
+        jq -j 'if .type == "H" then "\(.root) " elif .type == "P" then "\(.key) \(.parent)\n" else "" end' >audit.pages
+    while read -r root key parent; do
+        name=$(index_name "$root" "$key")
+        named[$key]=w/store/objects/$name
+    done <audit.pages
+    t_is "$(printf '%s\n' "${named[@]}" | LC_ALL=C sort)" "$(printf '%s\n' "${objects[@]}")" "$what: the names of the objects"
+    while read -r root key parent; do
+        [ "$parent" = null ] || [ "${named[$parent]-}" ] || t_fail "$what: page $key has lost its parent"
+    done <audit.pages
+}
+
+# check_store: w/store is right, and a run with it gives the pages of a run without. $found: how many tokens it finds there. A store with
+# the same files as one that was looked at before is not looked at again.
+declare -A looked_at=()
+check_store() {
+    local state
+    state=$(find w/store -type f ! -path 'w/store/tmp/*' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0r sha256sum | sha256sum)
+    found=${looked_at[$state]-}
+    [ -z "$found" ] || return 0
+    audit
+    rm -f stats
+    akv-prefill -q -s w/store --stats=stats -o got.akv a.tok 2>got.err || t_fail "$what: a run after it: $(head -n 1 got.err)"
+    cmp -s got.akv a.akv || t_fail "$what: a run after it gives other pages"
+    found=$(jq .cached_tokens stats)
+    looked_at[$state]=$found
+}
