@@ -2,6 +2,7 @@
  * Shared by the unit tests (cmocka): where things are, and skipping with a count when they are absent.
  *   AKV_SHARED  reference data made elsewhere (default: ../shared beside the repository)
  *   AKV_TEST_MODEL  the demo model (default: models/SmolLM2-135M-Instruct.Q4_1.gguf)
+ *   AKV_TEST_GEMMA  another real one (default: models/gemma-3-270m-q4_k_m.gguf)
  * A test that lacks its data calls skip().
  */
 #ifndef AKV_TESTS_CHECK_H
@@ -30,12 +31,23 @@ static inline const char *shared_file(const char *rel)
     return access(p, R_OK) == 0 ? p : NULL;
 }
 
+/* The model that an environment variable names, or else one that scripts/get-model fetched; NULL when it is absent. */
+static inline const char *real_model(const char *variable, const char *fetched)
+{
+    const char *m = getenv(variable);
+    if (!m)
+        m = fetched;
+    return access(m, R_OK) == 0 ? m : NULL;
+}
+
 static inline const char *demo_model(void)
 {
-    const char *m = getenv("AKV_TEST_MODEL");
-    if (!m)
-        m = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
-    return access(m, R_OK) == 0 ? m : NULL;
+    return real_model("AKV_TEST_MODEL", "models/SmolLM2-135M-Instruct.Q4_1.gguf");
+}
+
+static inline const char *gemma_model(void)
+{
+    return real_model("AKV_TEST_GEMMA", "models/gemma-3-270m-q4_k_m.gguf");
 }
 
 /* Fail with the error's text when rc is negative. */
