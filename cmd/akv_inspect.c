@@ -7,16 +7,19 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "[options] [FILE ...]";
+static const char usage[] = "[options] [FILE ...] | --explain A B";
 static const char help[] = "Describe akv streams, store objects and GGUF models.\n\n"
                            "      --json           JSON Lines: one object a record\n"
                            "      --verify         check everything, bodies included; print one line a file\n"
                            "      --quick          headers only: do not read page bodies\n"
                            "      --raw            write the raw KV bytes of the pages, in order\n"
                            "      --text           show the pages' text (needs -m): a snapshot reveals its prompt\n"
-                           "      --root           with a model: print its root and ingredients (hashes the weights)\n" CMD_HELP;
+                           "      --root           with a model: print its root and ingredients (hashes the weights)\n"
+                           "      --explain        instead: say where prompt B parts from A, why and at what cost; exit 1 when it\n"
+                           "                       does. A, B: a file of records, a stream, pin:NAME; A also a store\n"
+                           "  -s, --store DIR      the store of pin:NAME (default: $AKV_STORE, else ~/.cache/akv/store)\n" CMD_HELP;
 
-enum { OPT_JSON = CMD_OPT_OWN, OPT_VERIFY, OPT_QUICK, OPT_RAW, OPT_TEXT, OPT_ROOT };
+enum { OPT_JSON = CMD_OPT_OWN, OPT_VERIFY, OPT_QUICK, OPT_RAW, OPT_TEXT, OPT_ROOT, OPT_EXPLAIN };
 
 static const struct option longs[] = {CMD_LONG,
                                       {"json", no_argument, NULL, OPT_JSON},
@@ -25,12 +28,14 @@ static const struct option longs[] = {CMD_LONG,
                                       {"raw", no_argument, NULL, OPT_RAW},
                                       {"text", no_argument, NULL, OPT_TEXT},
                                       {"root", no_argument, NULL, OPT_ROOT},
+                                      {"explain", no_argument, NULL, OPT_EXPLAIN},
+                                      {"store", required_argument, NULL, 's'},
                                       {0}};
 
 static void options(struct inspect *t, int argc, char **argv)
 {
     cmd_opts_init(&t->o);
-    for (int c; (c = cmd_getopt(argc, argv, CMD_SHORT, longs)) != -1;) {
+    for (int c; (c = cmd_getopt(argc, argv, CMD_SHORT "s:", longs)) != -1;) {
         if (cmd_opt(&t->o, c, usage, help))
             continue;
         switch (c) {
@@ -52,6 +57,9 @@ static void options(struct inspect *t, int argc, char **argv)
         case OPT_ROOT:
             t->root = true;
             break;
+        case OPT_EXPLAIN:
+            t->explain = true;
+            break;
         }
     }
     if (t->verify && t->json)
@@ -60,6 +68,10 @@ static void options(struct inspect *t, int argc, char **argv)
         cmd_die(2, "--quick reads no page bodies: it excludes --verify and --raw");
     if (t->raw && (t->json || t->verify || t->text))
         cmd_die(2, "--raw writes bytes only: it excludes --json, --verify and --text");
+    if (t->explain && (t->verify || t->quick || t->raw || t->text || t->root))
+        cmd_die(2, "--explain goes with --json only");
+    if (t->explain && argc - optind != 2)
+        cmd_die(2, "--explain: two operands are expected: see %s -h", cmd_name);
 }
 
 void inspect_flush(struct inspect *t)
@@ -147,35 +159,45 @@ void inspect_escape(json_t *o)
     escape_strings(json_object_get(o, "fields"));
 }
 
-int main(int argc, char **argv)
+static void describe(struct inspect *t, int argc, char **argv)
 {
-    cmd_begin("akv-inspect");
-    struct inspect t = {0};
-    options(&t, argc, argv);
-    if (t.text)
-        t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
-    cmd_out_open(&t.out, t.o.out, t.raw);
     struct cmd_inputs inputs = {0};
     inputs.apart = true; /* each file is described and verified by itself */
-    cmd_first_input(&inputs, argc - optind, argv + optind);
+    cmd_first_input(&inputs, argc, argv);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
         const char *name = cmd_input_name(&inputs);
         bool is_model = akv_input_kind(in) == AKV_KIND_GGUF;
         if (akv_input_kind(in) == AKV_KIND_JSON)
             cmd_die(3, "%s: neither an akv stream nor a GGUF model", name);
-        if (is_model && (t.raw || t.quick || t.text || t.verify))
+        if (is_model && (t->raw || t->quick || t->text || t->verify))
             cmd_die(2, "%s: is a model: --raw, --quick, --text and --verify are for streams", name);
-        if (!is_model && t.root)
+        if (!is_model && t->root)
             cmd_die(2, "%s: is a stream: --root is for models", name);
         if (is_model && inputs.fd == STDIN_FILENO)
             cmd_die(2, "a model is opened by its name, not from standard input");
         if (is_model)
-            inspect_model(&t, name);
+            inspect_model(t, name);
         else
-            inspect_stream(&t, in, name);
+            inspect_stream(t, in, name);
     }
+}
+
+int main(int argc, char **argv)
+{
+    cmd_begin("akv-inspect");
+    struct inspect t = {0};
+    options(&t, argc, argv);
+    if (t.text || (t.explain && t.o.model))
+        t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
+    cmd_out_open(&t.out, t.o.out, t.raw);
+    int parts = 0;
+    if (t.explain)
+        parts = inspect_explain(&t, argv[optind], argv[optind + 1]);
+    else
+        describe(&t, argc - optind, argv + optind);
     cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);
     akv_model_close(t.model);
-    return cmd_exit();
+    int status = cmd_exit();
+    return status ? status : parts;
 }

@@ -1,4 +1,4 @@
-/* akv-split: cut prompts at anchors, name their pages, say where two part. */
+/* akv-split: cut prompts at anchors, name their pages, say where they part from others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,38 +6,42 @@
 #include "cmd.h"
 
 static const char usage[] = "[options] [FILE ...]";
-static const char help[] = "Pass token records through, adding to them; or emit the prefixes that are worth keeping.\n\n"
-                           "      --at N           add an anchor at token N; may be given again\n"
-                           "      --prefix[=NAME]  emit each distinct prefix that ends at the anchor NAME (all anchors) once,\n"
-                           "                       as a record of its own that is only to be computed\n"
-                           "      --keys           add the page keys of the prompt\n"
-                           "      --lint           look for text that changes from day to day or request to request (needs -m):\n"
-                           "                       findings go to standard error and into the record\n"
-                           "      --diff FILE      instead: say where each record parts from the one in the same place of FILE;\n"
-                           "                       exit 1 when any does (with -m the text is quoted)\n" CMD_HELP;
+static const char help[] =
+    "Pass token records through, adding to them; or emit the prefixes that are worth keeping.\n\n"
+    "      --at N           add an anchor at token N; may be given again\n"
+    "      --prefix[=NAME]  emit each distinct prefix that ends at the anchor NAME (all anchors) once,\n"
+    "                       as a record of its own that is only to be computed\n"
+    "      --keys           add the page keys of the prompt\n"
+    "      --lint           look for text that changes from day to day or request to request (needs -m):\n"
+    "                       findings go to standard error and into the record\n"
+    "      --against X      instead: say where each record parts from what is nearest to it in X, why and at\n"
+    "                       what cost; exit 1 when any does. X: a store's directory, pin:NAME, a file\n"
+    "                       of records, a stream (with -m the text is looked at)\n"
+    "      --json           with --against: JSON Lines\n" CMD_HELP;
 
-enum { OPT_AT = CMD_OPT_OWN, OPT_PREFIX, OPT_KEYS, OPT_LINT, OPT_DIFF };
+enum { OPT_AT = CMD_OPT_OWN, OPT_PREFIX, OPT_KEYS, OPT_LINT, OPT_AGAINST, OPT_JSON };
 
 static const struct option longs[] = {CMD_LONG,
                                       {"at", required_argument, NULL, OPT_AT},
                                       {"prefix", optional_argument, NULL, OPT_PREFIX},
                                       {"keys", no_argument, NULL, OPT_KEYS},
                                       {"lint", no_argument, NULL, OPT_LINT},
-                                      {"diff", required_argument, NULL, OPT_DIFF},
+                                      {"against", required_argument, NULL, OPT_AGAINST},
+                                      {"json", no_argument, NULL, OPT_JSON},
                                       {0}};
 
 struct tool {
     struct cmd_opts o;
     uint32_t *at;
     size_t n_at;
-    bool prefix, keys, lint;
-    const char *prefix_name, *diff;
-    struct akv_model *model; /* for --lint, and for quoting with --diff */
+    bool prefix, keys, lint, json;
+    const char *prefix_name, *against;
+    struct akv_model *model; /* for --lint, and for the text with --against */
+    struct akv_basis *basis; /* of --against */
     struct cmd_out out;
-    struct cmd_inputs base; /* of --diff */
-    char **seen;            /* ids of the prefixes emitted */
+    char **seen; /* ids of the prefixes emitted */
     size_t n_seen, cap_seen;
-    bool differs;
+    bool parts;
     uint64_t n_done;
 };
 
@@ -64,13 +68,18 @@ static void options(struct tool *t, int argc, char **argv)
         case OPT_LINT:
             t->lint = true;
             break;
-        case OPT_DIFF:
-            t->diff = optarg;
+        case OPT_AGAINST:
+            t->against = optarg;
+            break;
+        case OPT_JSON:
+            t->json = true;
             break;
         }
     }
-    if (t->diff && (t->n_at || t->prefix || t->keys || t->lint))
-        cmd_die(2, "--diff goes alone: it changes no record");
+    if (t->against && (t->n_at || t->prefix || t->keys || t->lint))
+        cmd_die(2, "--against goes with --json only: it changes no record");
+    if (t->json && !t->against)
+        cmd_die(2, "--json goes with --against: token records are JSON anyway");
 }
 
 static void put_request(struct tool *t, const struct akv_request *r)
@@ -144,30 +153,10 @@ static int edit(struct tool *t, struct akv_request *r, struct akv_err *err)
     return rc;
 }
 
-/* The next record of the base: 1, or 0 at its end. */
-static int next_base(struct tool *t, struct akv_request **r, struct akv_err *err)
-{
-    return cmd_input(&t->base) ? akv_request_read(r, t->base.in, t->model, err) : 0;
-}
-
-/* Compare with the next record of the base. */
 static int compare(struct tool *t, const struct akv_request *r, struct akv_err *err)
 {
-    struct akv_request *base = NULL;
-    char *words;
-    int rc = next_base(t, &base, err);
-    if (rc == 0)
-        cmd_die(3, "%s: has fewer records than there are to compare", t->diff);
-    if (rc < 0)
-        return rc;
-    rc = akv_request_diff(base, r, t->model, &words, err);
-    akv_request_free(base);
-    if (rc == 1) {
-        t->differs = true;
-        cmd_out_line(&t->out, words);
-        free(words);
-        rc = 0;
-    }
+    int rc = cmd_explain(&t->out, t->basis, r, t->model, t->json, err);
+    t->parts = t->parts || rc > 0;
     return rc;
 }
 
@@ -181,7 +170,7 @@ static void run(struct tool *t, struct akv_input *in)
         if (rc == 0)
             return;
         if (rc > 0)
-            rc = t->diff ? compare(t, r, &err) : edit(t, r, &err);
+            rc = t->basis ? compare(t, r, &err) : edit(t, r, &err);
         akv_request_free(r);
         if (rc < 0)
             cmd_report(&err);
@@ -190,23 +179,6 @@ static void run(struct tool *t, struct akv_input *in)
         if (akv_exit_status(rc) == 5)
             return;
     }
-}
-
-/* A base with more records than there were to compare is a difference too. */
-static void end_base(struct tool *t)
-{
-    struct akv_err err = {0};
-    struct akv_request *more = NULL;
-    int rc = next_base(t, &more, &err);
-    if (rc < 0)
-        cmd_report(&err);
-    if (rc > 0) {
-        cmd_note("%s: has more records than there were to compare", t->diff);
-        t->differs = true;
-    }
-    akv_request_free(more);
-    if (t->base.reading)
-        cmd_input_done(&t->base);
 }
 
 int main(int argc, char **argv)
@@ -219,23 +191,21 @@ int main(int argc, char **argv)
     cmd_first_input(&inputs, argc - optind, argv + optind);
     if (t.lint || t.o.model)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
-    char *base = (char *)(uintptr_t)t.diff;
-    if (t.diff)
-        cmd_first_input(&t.base, 1, &base);
+    if (t.against)
+        t.basis = cmd_basis(t.against, t.o.store, t.model);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
         if (akv_input_kind(in) != AKV_KIND_JSON)
             cmd_die(3, "%s: not token records", cmd_input_name(&inputs));
         run(&t, in);
     }
     cmd_leave_if_none(t.n_done);
-    if (t.diff)
-        end_base(&t);
     cmd_out_commit(&t.out);
     for (size_t i = 0; i < t.n_seen; i++)
         free(t.seen[i]);
     free(t.seen);
     free(t.at);
+    akv_basis_close(t.basis);
     akv_model_close(t.model);
     int status = cmd_exit();
-    return status ? status : t.differs;
+    return status ? status : t.parts;
 }

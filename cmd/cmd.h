@@ -139,6 +139,14 @@ void cmd_out_commit(struct cmd_out *o);
 void cmd_out_remove_temps(void);
 void cmd_out_unlink(void); /* the same, from a signal handler */
 
+/* ---- against.c ---- */
+
+/* What prompts are compared with: a store's directory, pin:NAME (in `store`, NULL: the default one), a file of records or a stream; or die. */
+struct akv_basis *cmd_basis(const char *what, const char *store, const struct akv_model *m);
+/* Write the line that says where r parts from them: 1; 0: it does not. */
+int cmd_explain(struct cmd_out *out, struct akv_basis *b, const struct akv_request *r, const struct akv_model *m, bool json,
+                struct akv_err *err);
+
 /* ---- progress.c ---- */
 
 /* A line on stderr with tokens/s and time left when it is a terminal, for work over a second. */

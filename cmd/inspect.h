@@ -8,8 +8,8 @@
 
 struct inspect {
     struct cmd_opts o;
-    bool json, verify, quick, raw, text, root;
-    struct akv_model *model; /* for --text */
+    bool json, verify, quick, raw, text, root, explain;
+    struct akv_model *model; /* for --text and --explain */
     struct cmd_out out;
     uint64_t n_done; /* files described */
     char line[4096]; /* text to come out with its newline */
@@ -31,6 +31,10 @@ void inspect_fields(struct inspect *t, const json_t *fields);
 /* ---- inspect_stream.c ---- */
 
 void inspect_stream(struct inspect *t, struct akv_input *in, const char *name);
+
+/* ---- inspect_explain.c ---- */
+
+int inspect_explain(struct inspect *t, const char *a, const char *b); /* 1 when b parts from a, else 0 */
 
 /* ---- inspect_model.c ---- */
 

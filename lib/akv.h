@@ -137,12 +137,6 @@ AKV_API int akv_request_add_anchor(struct akv_request *r, uint32_t at, struct ak
 /* Add the field `keys`: the (unrooted) page keys of the whole prompt, hex. */
 AKV_API int akv_request_add_keys(struct akv_request *r, struct akv_err *err);
 /*
- * Where b parts from a, in words (malloc'd): position, page, spans; with m also the text there. Returns 1 when they differ, 0 when the
- * ids are equal (*words is NULL).
- */
-AKV_API int akv_request_diff(const struct akv_request *a, const struct akv_request *b, const struct akv_model *m, char **words,
-                             struct akv_err *err);
-/*
  * Look for volatile text (dates, clock times, UUIDs ...) before the last anchor: the findings become the record's `lint` field and
  * *words, one a line (malloc'd; NULL: none).
  */
@@ -317,6 +311,29 @@ AKV_API int akv_pin_rename(struct akv_store *s, const char *from, const char *to
 /* Write the pinned chain as a stream without requests. */
 AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *root, int fd, const char *fd_name,
                            struct akv_err *err);
+
+/* ---- why a prompt does not go on from another ---- */
+
+/* Prompts to compare with. */
+struct akv_basis;
+
+AKV_API int akv_basis_open(struct akv_basis **out, struct akv_err *err);
+AKV_API void akv_basis_close(struct akv_basis *b); /* NULL-safe */
+/* All records of an input; of a stream its requests or, when it has none, its chains. m as in akv_request_read(). */
+AKV_API int akv_basis_read(struct akv_basis *b, struct akv_input *in, const struct akv_model *m, struct akv_err *err);
+/* The chain of a pin; root as in akv_pin_remove(). */
+AKV_API int akv_basis_pin(struct akv_basis *b, struct akv_store *s, const char *name, const char *root, struct akv_err *err);
+/* What a store holds: all pinned chains, and the 16384 pages that were used last. */
+AKV_API int akv_basis_store(struct akv_basis *b, struct akv_store *s, struct akv_err *err);
+/* The i-th record or chain that was read, in order; NULL past the last. Pages of a store are none. */
+AKV_API const struct akv_request *akv_basis_request(const struct akv_basis *b, size_t i);
+/*
+ * Where r parts from the prompt of the basis that it has most tokens in common with: one line (malloc'd), in words or as JSON; with m (may
+ * be NULL) also what kind of difference it is and the text there. Returns 1 when it parts; 0 when it does not (one is the beginning of the
+ * other), *line is NULL then. AKV_E_NO: nothing there has even the first token in common.
+ */
+AKV_API int akv_basis_explain(struct akv_basis *b, const struct akv_request *r, const struct akv_model *m, bool json, char **line,
+                              struct akv_err *err);
 
 /* ---- inspection ---- */
 

@@ -216,6 +216,23 @@ static int add_anchors(json_t *fields, const struct akv_chat_layout *l, struct a
     return rc < 0 ? rc : put_anchor(&a, "prompt", &end, err);
 }
 
+/* What the request set for the template besides messages and tools: two prompts that part may do so for that reason. */
+static int add_options(json_t *fields, const struct akv_chat_request *r, struct akv_err *err)
+{
+    json_t *options = json_object();
+    if (r->effort)
+        json_object_set(options, "reasoning_effort", (json_t *)(uintptr_t)r->effort);
+    if (!r->add_generation_prompt)
+        json_object_set_new(options, "add_generation_prompt", json_false());
+    if (r->kwargs)
+        json_object_update(options, (json_t *)(uintptr_t)r->kwargs);
+    int rc = json_object_size(options) && json_object_set(fields, "options", options) < 0
+                 ? akv_fail(err, AKV_E_IO, "out of memory for a record")
+                 : 0;
+    json_decref(options);
+    return rc;
+}
+
 static int chat_record(const struct akv_model *model, const struct akv_chat_request *r, const char *id,
                        const struct akv_chat_opts *opts, struct akv_record *out, struct akv_buf *notes, struct akv_err *err)
 {
@@ -239,6 +256,8 @@ static int chat_record(const struct akv_model *model, const struct akv_chat_requ
     fields = new_fields(model->tok, id);
     add_spans(fields, r, &l, &c);
     rc = add_anchors(fields, &l, &c, err);
+    if (rc == 0)
+        rc = add_options(fields, r, err);
     if (rc == 0)
         rc = make_record(out, fields, r->gen, &c.ids, err);
 out:

@@ -1,4 +1,4 @@
-/* What akv-split does with requests: prefixes, anchors, keys, differences, lint. */
+/* What akv-split does with requests: prefixes, anchors, keys, lint. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,65 +117,6 @@ int akv_request_check_keys(const struct akv_record *rec, struct akv_err *err)
     }
     free(keys);
     return rc;
-}
-
-/* "assistant" or "no span". */
-static const char *span_kind(const struct akv_span *span)
-{
-    return span ? span->kind : "no span";
-}
-
-/* The text of a few tokens from a position, at most AKV_EXCERPT bytes. */
-static int excerpt(struct akv_buf *b, const struct akv_record *rec, size_t at, const struct akv_model *m, struct akv_err *err)
-{
-    struct akv_buf text;
-    size_t n = rec->n - at < 8 ? rec->n - at : 8;
-    akv_buf_init(&text, 0);
-    int rc = akv_tok_decode(m->tok, rec->ids + at, n, false, &text, err);
-    if (rc == 0) {
-        size_t len = text.len < AKV_EXCERPT ? text.len : AKV_EXCERPT;
-        akv_json_string(b, text.data, len);
-    }
-    akv_buf_release(&text);
-    return rc;
-}
-
-static int diff_words(struct akv_buf *b, const struct akv_record *ra, const struct akv_record *rb, const struct akv_split_diff *d,
-                      const struct akv_model *m, struct akv_err *err)
-{
-    akv_buf_printf(b, "%.40s: parts from %.40s at token %zu of %zu (page %zu, %s)", rb->id, ra->id, d->at, rb->n,
-                   d->at / AKV_PAGE_TOKENS, span_kind(d->b));
-    if (d->is_prefix) {
-        akv_buf_printf(b, ": one is the beginning of the other: %zu and %zu tokens", ra->n, rb->n);
-        return 0;
-    }
-    if (strcmp(span_kind(d->a), span_kind(d->b)))
-        akv_buf_printf(b, "; there it is %s", span_kind(d->a));
-    if (!m)
-        return 0;
-    akv_buf_puts(b, ": ");
-    int rc = excerpt(b, ra, d->at, m, err);
-    akv_buf_puts(b, " became ");
-    return rc < 0 ? rc : excerpt(b, rb, d->at, m, err);
-}
-
-int akv_request_diff(const struct akv_request *a, const struct akv_request *b, const struct akv_model *m, char **words,
-                     struct akv_err *err)
-{
-    struct akv_split_diff d;
-    struct akv_buf text;
-    *words = NULL;
-    akv_split_compare(&a->rec, &b->rec, &d);
-    if (d.equal)
-        return 0;
-    akv_buf_init(&text, 0);
-    int rc = diff_words(&text, &a->rec, &b->rec, &d, m, err);
-    if (rc == 0)
-        rc = akv_buf_check(&text, "difference", err);
-    if (rc == 0 && !(*words = akv_buf_steal(&text)))
-        rc = akv_fail(err, AKV_E_IO, "out of memory for a difference");
-    akv_buf_release(&text);
-    return rc < 0 ? rc : 1;
 }
 
 int akv_request_lint(struct akv_request *r, const struct akv_model *m, char **words, struct akv_err *err)

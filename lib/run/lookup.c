@@ -70,7 +70,8 @@ void akv_explain_miss(const struct akv_session *s, struct akv_stats *st)
     else if (!s->store && !have)
         snprintf(st->miss, sizeof st->miss, "there is nothing to restore from");
     else
-        snprintf(st->miss, sizeof st->miss, "page %u (from token %u) is not there", have / AKV_PAGE_TOKENS, have);
+        snprintf(st->miss, sizeof st->miss, "page %u (from token %u) is not there: akv-split --against tells why",
+                 have / AKV_PAGE_TOKENS, have);
 }
 
 /* From the arena, else from the store. A damaged or unreadable object is a miss with words, never an error. */

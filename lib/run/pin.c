@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "run/basis.h"
 #include "run/input.h"
 #include "store/store.h"
 
@@ -176,8 +177,7 @@ int akv_pin_list(struct akv_store *s, akv_pin_fn *fn, void *ctx, struct akv_err 
     return rc < 0 ? rc : 0;
 }
 
-/* The one pin meant by name and a prefix of its root. */
-static int find_pin(struct akv_store *s, const char *name, const char *root, struct akv_ref *out, struct akv_err *err)
+int akv_pin_find(struct akv_store *s, const char *name, const char *root, struct akv_ref *out, struct akv_err *err)
 {
     if (!root) {
         int rc = akv_store_ref_get(s, name, NULL, out, err);
@@ -215,7 +215,7 @@ static int gone_since(int rc, const char *name, struct akv_err *err)
 int akv_pin_remove(struct akv_store *s, const char *name, const char *root, struct akv_err *err)
 {
     struct akv_ref ref;
-    int rc = find_pin(s, name, root, &ref, err);
+    int rc = akv_pin_find(s, name, root, &ref, err);
     if (rc < 0)
         return rc;
     rc = akv_store_ref_remove(s, name, &ref.root, err);
@@ -226,7 +226,7 @@ int akv_pin_remove(struct akv_store *s, const char *name, const char *root, stru
 int akv_pin_rename(struct akv_store *s, const char *from, const char *to, const char *root, struct akv_err *err)
 {
     struct akv_ref ref;
-    int rc = find_pin(s, from, root, &ref, err);
+    int rc = akv_pin_find(s, from, root, &ref, err);
     if (rc < 0)
         return rc;
     rc = akv_store_ref_rename(s, from, to, &ref.root, err);
@@ -256,7 +256,7 @@ int akv_pin_export(struct akv_store *s, const char *name, const char *root, int 
 {
     struct akv_ref ref;
     struct export e = {.fd = fd, .name = fd_name};
-    int rc = find_pin(s, name, root, &ref, err);
+    int rc = akv_pin_find(s, name, root, &ref, err);
     if (rc < 0)
         return rc;
     rc = akv_store_chain(s, &ref, export_page, &e, err);

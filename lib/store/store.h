@@ -76,4 +76,12 @@ int akv_store_refs(struct akv_store *s, struct akv_ref **out, size_t *n, struct 
 typedef int akv_store_page_fn(void *ctx, const struct akv_head *head, const struct akv_page_rec *rec, struct akv_err *err);
 int akv_store_chain(struct akv_store *s, const struct akv_ref *ref, akv_store_page_fn *fn, void *ctx, struct akv_err *err);
 
+/* ---- by their headers: rec->coded is NULL in fn ---- */
+
+/* The `most` most recently used pages, of all roots, in no order. What is damaged is passed over. */
+int akv_store_recent(struct akv_store *s, size_t most, akv_store_page_fn *fn, void *ctx, struct akv_err *err);
+/* The pages of a chain from its tip back to page 0. A missing or damaged one: AKV_E_INPUT. */
+int akv_store_ancestry(struct akv_store *s, const struct akv_key *root, const struct akv_key *tip, akv_store_page_fn *fn, void *ctx,
+                       struct akv_err *err);
+
 #endif

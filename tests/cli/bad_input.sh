@@ -214,7 +214,7 @@ for name in pin bench $readers_of_json; do each "$name" 3 'standard input: is a 
 t_run 5 akv-gen -n 2 ../in/chat.tok ../in/nowhere ../in/chat.tok
 t_is "$(grep -ac '' "$t_stdout")" 2 "replies"
 bad 5 'nowhere: cannot open' /dev/null akv-bench turns ../in/nowhere
-bad 5 'nowhere: cannot open' ../in/chat.tok akv-split --diff ../in/nowhere
+bad 5 'nowhere: cannot open' ../in/chat.tok akv-split --against ../in/nowhere
 if [ "$(id -u)" -ne 0 ]; then
     cp ../in/chat.tok ../in/secret && chmod 000 ../in/secret
     bad 5 'secret: cannot open: Permission denied' /dev/null akv-gen ../in/secret

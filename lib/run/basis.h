@@ -1,0 +1,41 @@
+/* The prompts that others are compared with: requests, chains of streams and pins, the pages of a store. */
+#ifndef AKV_RUN_BASIS_H
+#define AKV_RUN_BASIS_H
+
+#include "kv/key.h"
+#include "run/request.h"
+#include "store/store.h"
+
+/* A page by its header. */
+struct akv_base_page {
+    struct akv_key root, parent, key; /* parent: zeros for page 0 */
+    uint32_t n, ids[AKV_PAGE_TOKENS];
+};
+
+/* Pages sorted so that the children of one page stand together, in the order of their ids. */
+struct akv_base_pages {
+    struct akv_base_page *v;
+    size_t n, cap;
+    const struct akv_base_page **index; /* by key; NULL before akv_base_pages_index() */
+};
+
+int akv_base_pages_add(struct akv_base_pages *p, const struct akv_key *root, const struct akv_page_rec *rec, struct akv_err *err);
+void akv_base_pages_sort(struct akv_base_pages *p); /* and each only once */
+/*
+ * The stored chain that begins most like ids, as a record (id "chain KEY"); *common: tokens that are equal. 1, or 0: not one token is. Of
+ * chains that are equally near, one that goes on otherwise comes before one that ends there.
+ */
+int akv_base_pages_nearest(const struct akv_base_pages *p, const uint32_t *ids, size_t n, struct akv_record *out, size_t *common,
+                           struct akv_err *err);
+int akv_base_pages_index(struct akv_base_pages *p, struct akv_err *err); /* after the last page of one root was added */
+/* The chain that ends with this page, as a record of this id. AKV_E_INPUT: an ancestor is absent, or it has more than `most` tokens. */
+int akv_base_pages_chain(const struct akv_base_pages *p, const struct akv_key *tip, const char *id, size_t most,
+                         struct akv_record *out, struct akv_err *err);
+void akv_base_pages_release(struct akv_base_pages *p);
+
+/* ---- pin.c ---- */
+
+/* 1: the one pin of this name and a prefix of its root (hex; NULL: any). AKV_E_NO: there is none; AKV_E_USAGE: under several roots. */
+int akv_pin_find(struct akv_store *s, const char *name, const char *root, struct akv_ref *out, struct akv_err *err);
+
+#endif
