@@ -129,7 +129,7 @@ int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *e
     in->fd = fd;
     in->at = in->end = 0;
     in->offset = 0;
-    in->eof = false;
+    in->eof = in->in_text = false;
     return 0;
 }
 

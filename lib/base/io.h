@@ -33,6 +33,7 @@ struct akv_in {
     size_t at, end, cap;
     uint64_t offset;
     bool eof, in_memory;
+    bool in_text;               /* for akv_json_next(): the last value was no JSON at all */
     const volatile int *cancel; /* set by a signal: a read that it interrupts ends with AKV_E_CANCEL; may be NULL */
 };
 

@@ -11,29 +11,32 @@
 #define MAX_DEPTH 2048 /* jansson's own limit for parsing */
 
 /* jansson's text quotes at most 20 bytes of the input; what is said about a place is its byte offset, which we know better. */
-int akv_json_parse_at(json_t **out, const char *text, size_t len, const char *what, uint64_t base, struct akv_err *err)
+int akv_json_parse_at(json_t **out, const char *text, size_t len, uint64_t base, struct akv_err *err)
 {
     *out = NULL;
     if (len > AKV_JSON_MAX)
-        return akv_fail(err, AKV_E_INPUT, "%s: %zu bytes of JSON, over the limit of %zu", what, len, AKV_JSON_MAX);
+        return akv_fail(err, AKV_E_INPUT, "%zu bytes of JSON, over the limit of %zu", len, AKV_JSON_MAX);
     size_t blank = 0;
     while (blank < len && (text[blank] == ' ' || (text[blank] >= '\t' && text[blank] <= '\r')))
         blank++;
     if (blank == len)
-        return akv_fail(err, AKV_E_INPUT, "%s: empty, expected a JSON value", what);
+        return akv_fail(err, AKV_E_INPUT, "empty, expected a JSON value");
     json_error_t e;
     *out = json_loadb(text, len, PARSE_FLAGS, &e);
     if (*out)
         return 0;
     uint64_t at = base + (e.position > 0 ? (uint64_t)e.position : 0);
     if (json_error_code(&e) == json_error_out_of_memory)
-        return akv_fail(err, AKV_E_IO, "%s: out of memory", what);
-    return akv_fail(err, AKV_E_INPUT, "%s: offset %llu: not valid JSON: %s", what, (unsigned long long)at, e.text);
+        return akv_fail(err, AKV_E_IO, "out of memory");
+    return akv_fail(err, AKV_E_INPUT, "offset %llu: not valid JSON: %s", (unsigned long long)at, e.text);
 }
 
 int akv_json_parse(json_t **out, const char *text, size_t len, const char *what, struct akv_err *err)
 {
-    return akv_json_parse_at(out, text, len, what, 0, err);
+    int rc = akv_json_parse_at(out, text, len, 0, err);
+    if (rc < 0)
+        akv_err_prefix(err, "%s", what);
+    return rc;
 }
 
 static void dump_value(struct akv_buf *b, const json_t *v, unsigned depth);

@@ -171,14 +171,37 @@ static int skip_space(struct akv_in *in, struct akv_err *err)
     return (int)n;
 }
 
+static bool opens_json(uint8_t c)
+{
+    return c == '{' || c == '[';
+}
+
+/* To the next value; in text, to the next line that can hold one. */
+static int find_value(struct akv_in *in, struct akv_err *err)
+{
+    const uint8_t *p;
+    for (;;) {
+        int rc = skip_space(in, err);
+        if (rc <= 0 || !in->in_text)
+            return rc;
+        if (ready(in, &p, err) <= 0 || opens_json(*p)) {
+            in->in_text = false;
+            return 1;
+        }
+        rc = skip_line(in, err);
+        if (rc < 0)
+            return rc;
+    }
+}
+
 /* The value broke at the reader's position. What is left of the line cannot be trusted, unless the line only begins here. */
 static int broken(struct akv_in *in, const struct frame *f, uint64_t start, const char *why, struct akv_err *err)
 {
     uint64_t at = in->offset;
     if (!f->fresh_line && skip_line(in, err) < 0)
         return AKV_E_IO;
-    return akv_fail(err, AKV_E_INPUT, "%s: offset %llu: not valid JSON: %s (value begins at offset %llu)", in->name,
-                    (unsigned long long)at, why, (unsigned long long)start);
+    return akv_fail(err, AKV_E_INPUT, "offset %llu: not valid JSON: %s (value begins at offset %llu)", (unsigned long long)at, why,
+                    (unsigned long long)start);
 }
 
 /* Step over as much of a chunk as belongs to the value; returns the count. */
@@ -203,7 +226,7 @@ static size_t scan_chunk(struct frame *f, const uint8_t *p, size_t n, bool *end,
 int akv_json_next_text(struct akv_buf *text, struct akv_in *in, struct akv_err *err)
 {
     akv_buf_clear(text);
-    int rc = skip_space(in, err);
+    int rc = find_value(in, err);
     if (rc <= 0)
         return rc;
     struct frame f = {.state = VALUE};
@@ -242,12 +265,13 @@ int akv_json_next(json_t **out, struct akv_in *in, struct akv_err *err)
     int rc = akv_json_next_text(&text, in, err);
     if (rc == 1) {
         uint64_t start = in->offset - text.len;
-        rc = akv_json_parse_at(out, text.data, text.len, in->name, start, err);
+        rc = akv_json_parse_at(out, text.data, text.len, start, err);
         if (rc == AKV_E_INPUT)
             skip_line(in, NULL);
         else if (rc == 0)
             rc = 1;
     }
+    in->in_text = rc == AKV_E_INPUT && !(text.len && opens_json((uint8_t)text.data[0]));
     akv_buf_release(&text);
     return rc;
 }

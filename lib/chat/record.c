@@ -176,9 +176,7 @@ static int finish(struct akv_record *r, int rc, struct akv_err *err)
         return 0;
     const char *id = json_string_value(json_object_get(r->json, "id"));
     if (id)
-        akv_err_prefix(err, "record %.40s", id);
-    else
-        akv_err_prefix(err, "record");
+        akv_err_prefix(err, "id %.40s", id);
     akv_record_release(r);
     return rc;
 }

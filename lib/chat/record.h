@@ -50,7 +50,7 @@ struct akv_record {
 
 /*
  * Check and take apart a record; steals nothing: holds a reference to json. Ids are checked against n_vocab when it is not 0.
- * AKV_E_INPUT names the field ("record r1: tokens[7]: ..."); another version of the format is AKV_E_INCOMPAT. On failure r is empty.
+ * AKV_E_INPUT names the field ("id r1: tokens[7]: ..."); another version of the format is AKV_E_INCOMPAT. On failure r is empty.
  */
 int akv_record_from_json(struct akv_record *r, json_t *json, uint32_t n_vocab, struct akv_err *err);
 /*

@@ -62,12 +62,18 @@ int akv_request_parse(struct akv_request **out, json_t *json, const char *text, 
     return akv_request_wrap(out, &rec, err);
 }
 
-/* The next value of an input, counted. An input without any is an error: a pipeline must not succeed because its head failed. */
-static int next_value(json_t **json, struct akv_input *in, struct akv_err *err)
+/*
+ * The next value of an input, counted; what: "request" or "record". An input without any is an error: a pipeline must not succeed because
+ * its head failed.
+ */
+static int next_value(json_t **json, struct akv_input *in, const char *what, struct akv_err *err)
 {
     int rc = akv_json_next(json, &in->in, err);
     if (rc == 0 && !in->n_requests)
         rc = akv_fail(err, AKV_E_INPUT, "%s: empty input", in->in.name);
+    else if (rc == AKV_E_INPUT)
+        akv_err_prefix(err, "%s: %s %llu%s", in->in.name, what, (unsigned long long)in->n_requests + 1,
+                       in->in.in_text ? ": text, not JSON" : "");
     if (rc != 0)
         in->n_requests++;
     return rc;
@@ -78,7 +84,7 @@ static int next_chat(json_t **json, struct akv_input *in, const struct akv_chat_
 {
     struct akv_normaliser *n = opts->normaliser;
     if (!n)
-        return next_value(json, in, err);
+        return next_value(json, in, "request", err);
     for (;;) {
         int rc = in->normalising ? akv_normaliser_next(n, json, err) : 0;
         if (rc < 0)
@@ -89,7 +95,7 @@ static int next_chat(json_t **json, struct akv_input *in, const struct akv_chat_
         if (rc != 0)
             return rc;
         json_t *foreign = NULL;
-        rc = next_value(&foreign, in, err);
+        rc = next_value(&foreign, in, "request", err);
         if (rc <= 0)
             return rc;
         rc = akv_normaliser_start(n, foreign, err);
@@ -103,7 +109,7 @@ static int next_chat(json_t **json, struct akv_input *in, const struct akv_chat_
 int akv_request_read(struct akv_request **out, struct akv_input *in, const struct akv_model *m, struct akv_err *err)
 {
     json_t *json = NULL;
-    int rc = next_value(&json, in, err);
+    int rc = next_value(&json, in, "record", err);
     if (rc <= 0)
         return rc;
     rc = akv_request_parse(out, json, NULL, 0, m, err);

@@ -79,6 +79,14 @@ done
 given hello
 each "pin inspect" 3 'stream' ../in/given
 
+t_begin "a text file is one bad request, not one a line; what follows is read"
+printf 'Dear all,\nthis is "text": 1\n\nnot {JSON}\n' >../in/given
+each "$readers_of_json" 3 'standard input: (request|record) 1: text, not JSON: offset 4: not valid JSON' ../in/given
+printf 'Dear all,\n\nthis\n{"prompt":"x"}\nand\nthat\n{"prompt":"y"}\n' >../in/given
+t_run 3 akv-tokenize ../in/given
+t_is "$(jq -r .id "$t_stdout" | paste -sd ' ')" "r2 r4" "ids"
+t_is "$(wc -l <"$t_stderr")" 2 "errors"
+
 t_begin "nesting without end"
 head -c 100000 /dev/zero | tr '\0' '[' >../in/given
 each "$readers_of_json" 3 'nested too deep' ../in/given

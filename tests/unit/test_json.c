@@ -177,12 +177,15 @@ static void sequences(void **state)
         {"[] {\"a\":1,\"a\":1} x\n2", "[] E-3@13 2 "},
         {"{\"cut\":[1,2\n{\"ok\":1}\n", "E-3@12 {\"ok\":1} "}, /* the next line is whole */
         {"{\"cut\":\"abc\n{\"ok\":1}\n", "E-3@11 {\"ok\":1} "},
-        {"}\n]\n1", "E-3@0 E-3@2 1 "},
+        {"{}}\n{]\n1", "{} E-3@2 E-3@5 1 "},
         {"[1,2}\n3", "E-3@4 3 "},
         {"{\"a\":[1", "E-3@7 "},
         {"{\"a\" 1}\n{1:2}\n{\"a\":1 \"b\":2}\n[,1]\n5", "E-3@5 E-3@9 E-3@21 E-3@29 5 "},
-        {"\x01\n5", "E-3@0 5 "},
-        {"nul\n5", "E-3@3 5 "},
+        {"\x01\n[5]", "E-3@0 [5] "},
+        {"nul\n[5] 6", "E-3@3 [5] 6 "},
+        {"once upon\na time\n\n5\n \"there\n]\n  {\"ok\":1}\nno\nmore",
+         "E-3@4 {\"ok\":1} E-3@43 "}, /* one error for a run of text */
+        {"Dear all,\n\nno braces {here}\n", "E-3@4 "},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t chunk = 1; chunk <= 64; chunk = chunk < 3 ? chunk + 1 : chunk + 61) {
@@ -234,10 +237,10 @@ static void bounded(void **state)
     char *s = malloc(AKV_JSON_MAX + 8);
     memset(s, 'x', AKV_JSON_MAX + 8);
     s[0] = '"';
-    memcpy(s + AKV_JSON_MAX + 4, "\"\n9", 3);
-    read_all(s, AKV_JSON_MAX + 7, 1 << 16, &out);
+    memcpy(s + AKV_JSON_MAX + 4, "\"\n[]", 4);
+    read_all(s, AKV_JSON_MAX + 8, 1 << 16, &out);
     assert_non_null(strstr(out.data, "E-3@"));
-    assert_non_null(strstr(out.data, " 9 "));
+    assert_non_null(strstr(out.data, " [] "));
     free(s);
     akv_buf_release(&text);
     akv_buf_release(&out);

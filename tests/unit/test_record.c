@@ -92,7 +92,7 @@ static void refuses(void **state)
         {"{\"akv\":\"tokens/1\",\"n\":0,\"tokens\":[]}", "id: missing", AKV_E_INPUT},
         {"{\"akv\":\"tokens/1\",\"id\":7,\"n\":0,\"tokens\":[]}", "id:", AKV_E_INPUT},
         {"{\"akv\":\"tokens/1\",\"id\":\"a\\u0000b\",\"n\":0,\"tokens\":[]}", "id: holds a NUL", AKV_E_INPUT},
-        {HEAD "\"tokens\":[]}", "record x: n: missing", AKV_E_INPUT},
+        {HEAD "\"tokens\":[]}", "id x: n: missing", AKV_E_INPUT},
         {HEAD "\"n\":0}", "tokens: missing", AKV_E_INPUT},
         {HEAD "\"n\":2,\"tokens\":[1]}", "n: says 2, but there are 1", AKV_E_INPUT},
         {HEAD "\"n\":-1,\"tokens\":[]}", "n: says -1", AKV_E_INPUT},
