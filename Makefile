@@ -63,6 +63,10 @@ $(BUILD)/kernels/avx2%.o: ISA := $(AVX2)
 # No fuzz target computes; instrumented kernels take minutes to compile.
 $(BUILD)/kernels/%.o: SAN := $(if $(filter fuzz,$(VARIANT)),-fno-sanitize=all)
 
+# What normalise.c takes in as it is.
+NORMALISE := $(sort $(wildcard lib/chat/normalise/*.jq))
+$(BUILD)/lib/chat/normalise.o: $(NORMALISE)
+
 # Objects of other flags or of another compiler are never mixed: the file changes when they do.
 $(BUILD)/.flags: FORCE | bootstrap
 	@mkdir -p $(@D)
@@ -173,6 +177,7 @@ install: all
 	$(Q)chmod 644 $(D)/lib/pkgconfig/akv.pc
 	$(Q)for f in $(MAN); do install -D -m 644 $$f $(D)/share/man/man$${f##*.}/$${f#man/} || exit 1; done
 	$(Q)for f in $(JQ); do install -D -m 644 $$f $(D)/share/akv/$${f##*/} || exit 1; done
+	$(Q)for f in $(NORMALISE); do install -D -m 644 $$f $(D)/share/akv/normalise/$${f##*/} || exit 1; done
 
 uninstall:
 	$(Q)for f in $(TOOLS); do rm -f $(D)/bin/$$f; done

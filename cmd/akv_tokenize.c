@@ -10,8 +10,9 @@
 
 static const char usage[] = "[options] [FILE ...]";
 static const char help[] = "Turn chat requests (JSON, one or many) into token records, one JSON line each.\n\n"
+                           "      --from FORMAT    requests of another kind: anthropic, responses, sharegpt, transcript\n"
                            "  -f, --filter FILE    a jq program that turns each foreign request into chat requests first\n"
-                           "      --raw            the input is plain text: one record of all of it\n"
+                           "      --raw            the input is plain text: one record of all of it; with -f one string\n"
                            "      --no-special     with --raw: read control tokens in the text as plain text\n"
                            "      --decode         the other way: token records to text\n"
                            "      --skip-control   with --decode: leave control tokens out\n"
@@ -29,15 +30,16 @@ struct tool {
     struct cmd_opts o;
     struct akv_chat_opts chat;
     enum mode mode;
-    bool json, no_special, skip_control;
-    const char *template_path, *now, *filter;
+    bool raw, json, no_special, skip_control;
+    const char *template_path, *now, *filter, *from;
     struct akv_model *model;
     struct cmd_out out;
     uint64_t n_done;
 };
 
 enum {
-    OPT_RAW = CMD_OPT_OWN,
+    OPT_FROM = CMD_OPT_OWN,
+    OPT_RAW,
     OPT_NO_SPECIAL,
     OPT_DECODE,
     OPT_SKIP_CONTROL,
@@ -52,6 +54,7 @@ enum {
 
 static const struct option longs[] = {CMD_LONG,
                                       {"filter", required_argument, NULL, 'f'},
+                                      {"from", required_argument, NULL, OPT_FROM},
                                       {"raw", no_argument, NULL, OPT_RAW},
                                       {"no-special", no_argument, NULL, OPT_NO_SPECIAL},
                                       {"decode", no_argument, NULL, OPT_DECODE},
@@ -82,8 +85,11 @@ static void options(struct tool *t, int argc, char **argv)
         case 'f':
             t->filter = optarg;
             break;
+        case OPT_FROM:
+            t->from = optarg;
+            break;
         case OPT_RAW:
-            set_mode(t, RAW);
+            t->raw = true;
             break;
         case OPT_DECODE:
             set_mode(t, DECODE);
@@ -117,10 +123,16 @@ static void options(struct tool *t, int argc, char **argv)
             break;
         }
     }
+    if (t->raw && !t->filter)
+        set_mode(t, RAW);
+    if (t->raw && t->from)
+        cmd_die(2, "--from and --raw exclude each other: the format says what the input is");
+    if (t->from && t->filter)
+        cmd_die(2, "--from and --filter exclude each other");
     if (t->json && t->mode != RENDER && t->mode != DECODE)
         cmd_die(2, "--json goes with --render or --decode: token records are JSON anyway");
-    if (t->filter && (t->mode == RAW || t->mode == DECODE))
-        cmd_die(2, "--filter is for requests: it excludes --raw and --decode");
+    if ((t->filter || t->from) && t->mode == DECODE)
+        cmd_die(2, "--%s is for requests: it excludes --decode", t->from ? "from" : "filter");
     if (t->no_special && t->mode != RAW)
         cmd_die(2, "--no-special goes with --raw");
     if (t->skip_control && t->mode != DECODE)
@@ -238,15 +250,19 @@ static void run(struct tool *t, struct akv_input *in)
     }
 }
 
-static void open_filter(struct tool *t)
+static void open_normaliser(struct tool *t)
 {
     size_t len;
     struct akv_err err = {0};
+    if (t->from && akv_normaliser_named(&t->chat.normaliser, t->from, &err) < 0)
+        cmd_die(akv_exit_status(err.code), "--from: %s", err.msg);
+    if (!t->filter)
+        return;
     char *program = cmd_slurp(t->filter, (size_t)1 << 20, &len);
-    int rc = akv_normaliser_open(&t->chat.normaliser, program, &err);
+    int rc = akv_normaliser_open(&t->chat.normaliser, program, t->raw, &err);
     free(program);
     if (rc < 0)
-        cmd_die(3, "%s: %s", t->filter, err.msg);
+        cmd_die(akv_exit_status(rc), "%s: %s", t->filter, err.msg);
 }
 
 int main(int argc, char **argv)
@@ -258,8 +274,7 @@ int main(int argc, char **argv)
     char *template_text = NULL;
     if (t.template_path)
         t.chat.template_text = template_text = cmd_slurp(t.template_path, (size_t)16 << 20, &t.chat.template_len);
-    if (t.filter)
-        open_filter(&t);
+    open_normaliser(&t);
     bool needs_model = t.mode != RENDER || !t.template_path;
     if (needs_model)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);

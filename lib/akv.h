@@ -81,9 +81,14 @@ struct akv_request;
 #define AKV_CHAT_IGNORE_UNKNOWN 1u /* pass over unknown top-level fields */
 #define AKV_CHAT_RAW_MESSAGES 2u   /* messages go to the template as written */
 
-/* A jq program that turns each foreign request into chat requests (one, none or several). NULL-safe to close. */
+/*
+ * A jq program that turns each foreign request into chat requests (one, none or several). of_text: the input is plain text, given to the
+ * program whole, as one string. NULL-safe to close.
+ */
 struct akv_normaliser;
-AKV_API int akv_normaliser_open(struct akv_normaliser **out, const char *program, struct akv_err *err);
+AKV_API int akv_normaliser_open(struct akv_normaliser **out, const char *program, bool of_text, struct akv_err *err);
+/* One that the library has: "anthropic", "responses", "sharegpt", "transcript" (of text). AKV_E_USAGE: no such name. */
+AKV_API int akv_normaliser_named(struct akv_normaliser **out, const char *name, struct akv_err *err);
 AKV_API void akv_normaliser_close(struct akv_normaliser *n);
 
 struct akv_chat_opts {

@@ -52,7 +52,8 @@ int akv_chat_tmpl_open(struct akv_chat_tmpl *t, const struct akv_model *model, c
     int rc = find_template(model, opts, &text, err);
     if (rc == 0)
         rc = akv_jinja_parse(&t->jinja, text.s, text.len, err);
-    if (rc == 0 && json_object_set_new(t->base, "documents", json_null()) < 0)
+    json_t *documents = r->documents ? json_incref((json_t *)(uintptr_t)r->documents) : json_null();
+    if (json_object_set_new(t->base, "documents", documents) < 0 && rc == 0)
         rc = akv_fail(err, AKV_E_IO, "out of memory");
     if (rc == 0)
         rc = set_token(t->base, "bos_token", r->bos, tok, tok ? akv_tok_bos(tok) : AKV_TOK_NONE, err);

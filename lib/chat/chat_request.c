@@ -22,6 +22,7 @@ static const struct field {
     {"tools", CHAT},
     {"tool_choice", CHAT},
     {"add_generation_prompt", CHAT},
+    {"documents", CHAT},
     {"chat_template_kwargs", CHAT},
     {"reasoning_effort", CHAT},
     {"bos_token", CHAT},
@@ -48,11 +49,14 @@ static const struct field {
     {"safety_identifier", IGNORED},
     {"prompt_cache_key", IGNORED},
     {"prompt_cache_retention", IGNORED},
-    {"parallel_tool_calls", IGNORED},
+    {"prediction", IGNORED},
     {"cache_prompt", IGNORED},
-    /* 1, 0, false, "", an empty array or object are passed over, anything else is refused */
+    /* what asks for nothing is passed over, anything else is refused: see is_neutral() */
     {"n", NEUTRAL},
     {"best_of", NEUTRAL},
+    {"modalities", NEUTRAL},
+    {"verbosity", NEUTRAL},
+    {"parallel_tool_calls", NEUTRAL},
     {"frequency_penalty", NEUTRAL},
     {"presence_penalty", NEUTRAL},
     {"logit_bias", NEUTRAL},
@@ -74,14 +78,24 @@ static const json_t *member(const json_t *obj, const char *key)
     return json_is_null(v) ? NULL : v;
 }
 
+static bool is_word(const json_t *v, const char *word)
+{
+    return json_is_string(v) && !strcmp(json_string_value(v), word);
+}
+
+/* Whether a setting is what happens anyway: 1 reply, as text, of the usual length, any number of calls; else 0, false, "", empty. */
 static bool is_neutral(const char *name, const json_t *v)
 {
     if (!strcmp(name, "n") || !strcmp(name, "best_of"))
         return json_is_integer(v) && json_integer_value(v) == 1;
-    if (!strcmp(name, "response_format")) {
-        const char *type = json_string_value(json_object_get(v, "type"));
-        return type && !strcmp(type, "text");
-    }
+    if (!strcmp(name, "response_format"))
+        return is_word(json_object_get(v, "type"), "text");
+    if (!strcmp(name, "modalities"))
+        return json_array_size(v) == 1 && is_word(json_array_get(v, 0), "text");
+    if (!strcmp(name, "verbosity"))
+        return is_word(v, "medium");
+    if (!strcmp(name, "parallel_tool_calls"))
+        return json_is_true(v);
     switch (json_typeof(v)) {
     case JSON_OBJECT:
         return json_object_size(v) == 0;
@@ -154,7 +168,9 @@ static int check_message(const json_t *m, size_t i, struct akv_err *err)
     int rc = 0;
     for (size_t k = 0; rc == 0 && k < json_array_size(content); k++)
         rc = check_part(json_array_get(content, k), i, k, err);
-    const json_t *ids = json_object_get(m, "akv_ids");
+    const json_t *ids = json_object_get(m, "akv_ids"), *audio = json_object_get(m, "audio");
+    if (rc == 0 && audio && !json_is_null(audio))
+        rc = akv_fail(err, AKV_E_INPUT, "messages[%zu].audio: not supported", i);
     if (rc == 0 && ids && !json_is_array(ids) && !json_is_null(ids))
         rc = akv_fail(err, AKV_E_INPUT, "messages[%zu].akv_ids: must be an array of token ids", i);
     return rc;
@@ -206,6 +222,7 @@ static int read_messages(struct akv_chat_request *r, const json_t *list, unsigne
 static int read_template_inputs(struct akv_chat_request *r, const json_t *request, struct akv_err *err)
 {
     r->tools = member(request, "tools");
+    r->documents = member(request, "documents");
     r->kwargs = member(request, "chat_template_kwargs");
     r->bos = member(request, "bos_token");
     r->eos = member(request, "eos_token");
@@ -214,6 +231,8 @@ static int read_template_inputs(struct akv_chat_request *r, const json_t *reques
     const char *word = json_string_value(choice);
     if (r->tools && !json_is_array(r->tools))
         return akv_fail(err, AKV_E_INPUT, "tools: must be an array");
+    if (r->documents && !json_is_array(r->documents))
+        return akv_fail(err, AKV_E_INPUT, "documents: must be an array");
     if (r->kwargs && !json_is_object(r->kwargs))
         return akv_fail(err, AKV_E_INPUT, "chat_template_kwargs: must be an object");
     if ((r->bos && !json_is_string(r->bos)) || (r->eos && !json_is_string(r->eos)))

@@ -9,10 +9,10 @@
  * Either messages or prompt is set.
  */
 struct akv_chat_request {
-    const char *id;                                    /* NULL when the request has none */
-    json_t *messages;                                  /* as the template gets them */
-    const json_t *sent;                                /* as they came: the same length, `akv_ids` still inside */
-    const json_t *tools, *kwargs, *bos, *eos, *effort; /* NULL when absent */
+    const char *id;                                                /* NULL when the request has none */
+    json_t *messages;                                              /* as the template gets them */
+    const json_t *sent;                                            /* as they came: the same length, `akv_ids` still inside */
+    const json_t *tools, *documents, *kwargs, *bos, *eos, *effort; /* NULL when absent */
     bool add_generation_prompt;
     const json_t *prompt;
     bool parse_special;

@@ -13,6 +13,8 @@
 
 struct akv_normaliser {
     jq_state *jq;
+    char name[24];
+    bool of_text;
     char words[256]; /* the last message of the compiler */
 };
 
@@ -26,11 +28,13 @@ static void on_message(void *ctx, jv msg)
     jv_free(text);
 }
 
-int akv_normaliser_open(struct akv_normaliser **out, const char *program, struct akv_err *err)
+int akv_normaliser_make(struct akv_normaliser **out, const char *program, const char *name, bool of_text, struct akv_err *err)
 {
     struct akv_normaliser *q = akv_alloc(1, sizeof *q, err);
     if (!q)
         return AKV_E_IO;
+    snprintf(q->name, sizeof q->name, "%s", name);
+    q->of_text = of_text;
     q->jq = jq_init();
     if (!q->jq) {
         free(q);
@@ -38,12 +42,22 @@ int akv_normaliser_open(struct akv_normaliser **out, const char *program, struct
     }
     jq_set_error_cb(q->jq, on_message, q);
     if (!jq_compile(q->jq, program)) {
-        int rc = akv_fail(err, AKV_E_INPUT, "jq program: %.200s", q->words[0] ? q->words : "does not compile");
+        int rc = akv_fail(err, AKV_E_INPUT, "%s: %.200s", q->name, q->words[0] ? q->words : "does not compile");
         akv_normaliser_close(q);
         return rc;
     }
     *out = q;
     return 0;
+}
+
+int akv_normaliser_open(struct akv_normaliser **out, const char *program, bool of_text, struct akv_err *err)
+{
+    return akv_normaliser_make(out, program, "jq program", of_text, err);
+}
+
+bool akv_normaliser_of_text(const struct akv_normaliser *q)
+{
+    return q->of_text;
 }
 
 void akv_normaliser_close(struct akv_normaliser *q)
@@ -109,13 +123,14 @@ static jv to_jv(const json_t *v)
     }
 }
 
-static json_t *marked_to_json(const char *text)
+/* A marked string: a number as JSON spells it. NULL for anything else. */
+static json_t *marked_to_json(const char *text, size_t len)
 {
-    char *end;
-    if (strchr(text, '.'))
-        return json_real(text[0] == '-' && text[1] == '0' ? -0.0 : (double)strtoll(text, NULL, 10));
-    long long n = strtoll(text, &end, 10);
-    return *end ? NULL : json_integer(n);
+    json_t *v = NULL;
+    if (akv_json_parse(&v, text, len, "number", NULL) == 0 && json_is_number(v))
+        return v;
+    json_decref(v);
+    return NULL;
 }
 
 static json_t *string_to_json(jv v)
@@ -124,7 +139,7 @@ static json_t *string_to_json(jv v)
     size_t len = (size_t)jv_string_length_bytes(jv_copy(v));
     size_t mark = sizeof MARK - 1;
     if (len > mark && !memcmp(s, MARK, mark))
-        return marked_to_json(s + mark);
+        return marked_to_json(s + mark, len - mark);
     return json_stringn(s, len);
 }
 
@@ -211,7 +226,7 @@ static int depth_of(const json_t *v, int depth)
 int akv_normaliser_start(struct akv_normaliser *q, const json_t *input, struct akv_err *err)
 {
     if (depth_of(input, 0) > DEPTH_MAX)
-        return akv_fail(err, AKV_E_INPUT, "jq program: the request is nested deeper than %d", DEPTH_MAX);
+        return akv_fail(err, AKV_E_INPUT, "%s: the request is nested deeper than %d", q->name, DEPTH_MAX);
     jq_start(q->jq, to_jv(input), 0);
     return 0;
 }
@@ -222,14 +237,14 @@ int akv_normaliser_next(struct akv_normaliser *q, json_t **out, struct akv_err *
     if (jv_is_valid(v)) {
         *out = from_jv(v, 0);
         jv_free(v);
-        return *out ? 1 : akv_fail(err, AKV_E_INPUT, "jq program: an output cannot be represented");
+        return *out ? 1 : akv_fail(err, AKV_E_INPUT, "%s: an output cannot be represented", q->name);
     }
     jv msg = jv_invalid_get_msg(v);
     int rc = 0;
     if (jv_get_kind(msg) == JV_KIND_STRING)
-        rc = akv_fail(err, AKV_E_INPUT, "jq program: %.*s", WORDS_MAX, jv_string_value(msg));
+        rc = akv_fail(err, AKV_E_INPUT, "%s: %.*s", q->name, WORDS_MAX, jv_string_value(msg));
     else if (jv_get_kind(msg) != JV_KIND_NULL)
-        rc = akv_fail(err, AKV_E_INPUT, "jq program: failed with a value that is no text");
+        rc = akv_fail(err, AKV_E_INPUT, "%s: failed with a value that is no text", q->name);
     jv_free(msg);
     return rc;
 }

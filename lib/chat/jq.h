@@ -9,7 +9,12 @@
 
 #include "base/json.h"
 
-/* akv_normaliser_open (AKV_E_INPUT with jq's words for a program that does not compile) and akv_normaliser_close: akv.h. */
+/* akv_normaliser_open (AKV_E_INPUT with jq's words for a program that does not compile), _named and _close: akv.h. */
+
+/* name: what messages call the program. of_text: its input is plain text. */
+int akv_normaliser_make(struct akv_normaliser **out, const char *program, const char *name, bool of_text, struct akv_err *err);
+/* Whether an input is to be given to it whole, as one string, instead of value by value. */
+bool akv_normaliser_of_text(const struct akv_normaliser *q);
 
 /* Give the program its next input. Outputs not taken yet are dropped. */
 int akv_normaliser_start(struct akv_normaliser *q, const json_t *input, struct akv_err *err);

@@ -51,6 +51,7 @@ int akv_input_open(struct akv_input **out, int fd, const char *name, const volat
 
 int akv_input_next(struct akv_input *in, int fd, const char *name, struct akv_err *err)
 {
+    in->text_taken = false;
     int rc = akv_in_switch(&in->in, fd, name, err);
     return rc < 0 ? rc : find_kind(in, err);
 }

@@ -10,6 +10,7 @@ struct akv_input {
     enum akv_kind kind;
     struct akv_reader *reader; /* opened at first use when kind is a stream */
     bool normalising;          /* the normaliser has an input whose outputs are not all taken */
+    bool text_taken;           /* it reads text, and has been given all of it */
     bool has_output;           /* and one was taken: the next counts as a request of its own */
     uint64_t n_requests;       /* requests met, broken ones included: for default ids and messages */
 };

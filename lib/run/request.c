@@ -79,6 +79,41 @@ static int next_value(json_t **json, struct akv_input *in, const char *what, str
     return rc;
 }
 
+#define TEXT_MAX ((size_t)1 << 30)
+
+/* All that is left of an input, one request; none is an error. */
+static int read_text(struct akv_buf *b, struct akv_input *in, struct akv_err *err)
+{
+    const uint8_t *p;
+    ssize_t n;
+    akv_buf_init(b, TEXT_MAX);
+    while ((n = akv_in_peek(&in->in, &p, 1 << 16, err)) > 0) {
+        akv_buf_add(b, p, (size_t)n);
+        akv_in_skip(&in->in, (size_t)n);
+    }
+    int rc = n < 0 ? (int)n : akv_buf_check(b, in->in.name, err);
+    if (rc == 0 && !b->len)
+        rc = akv_fail(err, AKV_E_INPUT, "%s: empty input", in->in.name);
+    in->n_requests++;
+    return rc;
+}
+
+/* What the normaliser is to turn into requests. 1, 0 at the end. */
+static int next_foreign(json_t **json, struct akv_input *in, const struct akv_normaliser *n, struct akv_err *err)
+{
+    if (!akv_normaliser_of_text(n))
+        return next_value(json, in, "request", err);
+    if (in->text_taken)
+        return 0;
+    in->text_taken = true;
+    struct akv_buf text;
+    int rc = read_text(&text, in, err);
+    if (rc == 0 && !(*json = json_stringn(text.data, text.len)))
+        rc = akv_fail(err, AKV_E_INPUT, "%s: the text is not valid UTF-8", in->in.name);
+    akv_buf_release(&text);
+    return rc < 0 ? rc : 1;
+}
+
 /* The next chat request: a value of the input, or what the normaliser makes of one. */
 static int next_chat(json_t **json, struct akv_input *in, const struct akv_chat_opts *opts, struct akv_err *err)
 {
@@ -95,7 +130,7 @@ static int next_chat(json_t **json, struct akv_input *in, const struct akv_chat_
         if (rc != 0)
             return rc;
         json_t *foreign = NULL;
-        rc = next_value(&foreign, in, "request", err);
+        rc = next_foreign(&foreign, in, n, err);
         if (rc <= 0)
             return rc;
         rc = akv_normaliser_start(n, foreign, err);
@@ -179,31 +214,13 @@ int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, con
     return rc;
 }
 
-#define TEXT_MAX ((size_t)1 << 30)
-
 int akv_request_from_text(struct akv_request **out, struct akv_input *in, const struct akv_model *m, bool special, bool add_special,
                           char **notes, struct akv_err *err)
 {
     struct akv_buf b;
-    akv_buf_init(&b, TEXT_MAX);
-    int rc = 0;
-    for (;;) {
-        const uint8_t *p;
-        ssize_t n = akv_in_peek(&in->in, &p, 1 << 16, err);
-        if (n <= 0) {
-            rc = (int)n;
-            break;
-        }
-        akv_buf_add(&b, p, (size_t)n);
-        akv_in_skip(&in->in, (size_t)n);
-    }
-    if (rc == 0)
-        rc = akv_buf_check(&b, in->in.name, err);
-    if (rc == 0 && !b.len)
-        rc = akv_fail(err, AKV_E_INPUT, "%s: empty input", in->in.name);
+    int rc = read_text(&b, in, err);
     struct akv_record rec = {0};
     char id[24];
-    in->n_requests++;
     default_id(id, in);
     if (rc == 0)
         rc = akv_chat_raw(m, b.data, b.len, (special ? AKV_TOK_SPECIAL : 0) | (add_special ? AKV_TOK_ADD_SPECIAL : 0), id, &rec,

@@ -23,6 +23,10 @@ prepare() {
     cp chat.json turn1.json
     jq -c '.id = "r2" | .messages += [{role: "assistant", content: "A memory."}, {role: "user", content: "Of what?"}]' chat.json >turn2.json
     printf '%s' '{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ "\n" }}{% endfor %}' >my.jinja
+    jq -c '{model: "m", max_tokens: 8, system: .messages[0].content, messages: .messages[1:]}' chat.json >messages.json
+    printf 'User: What is a KV cache?\nAssistant:\n' >talk.txt
+    echo '{"session": "s1", "rules": "Be careful.", "steps": [{"ask": "What is here?"}, {"run": "ls", "got": "a b"}]}' >log.json
+    cp "$TOP/examples/adapter.jq" .
     # the page that uses it prints it
     sed -n '/^\\&\.messages += /,/^\.Ed/{/^\.Ed/d;s/^\\&//;p}' "$TOP/man/akv-gen.1" >next.jq
 }

@@ -94,6 +94,20 @@ static void refuses(void **state)
         {"{\"prompt\":\"x\",\"tools\":[]}", "-3 tools: has no meaning with prompt"},
         {"{\"prompt\":[1]}", "-3 prompt: must be a string"},
         {"{\"prompt\":\"x\",\"parse_special\":\"no\"}", "-3 parse_special: must be true or false"},
+        {"{" MSG ",\"documents\":{}}", "-3 documents: must be an array"},
+        {"{\"messages\":[{\"role\":\"assistant\",\"content\":null,\"audio\":{\"id\":\"a\"}}]}",
+         "-3 messages[0].audio: not supported"},
+        {"{" MSG ",\"n\":0}", "-3 n: not supported with this value"},
+        {"{" MSG ",\"best_of\":2}", "-3 best_of: not supported with this value"},
+        {"{" MSG ",\"modalities\":[\"text\",\"audio\"]}", "-3 modalities: not supported with this value"},
+        {"{" MSG ",\"audio\":{}}", "-3 audio: unknown field"},
+        {"{" MSG ",\"verbosity\":\"low\"}", "-3 verbosity: not supported with this value"},
+        {"{" MSG ",\"parallel_tool_calls\":false}", "-3 parallel_tool_calls: not supported with this value"},
+        {"{" MSG ",\"presence_penalty\":-1}", "-3 presence_penalty: not supported with this value"},
+        {"{" MSG ",\"top_logprobs\":1}", "-3 top_logprobs: not supported with this value"},
+        {"{" MSG ",\"echo\":true}", "-3 echo: not supported with this value"},
+        {"{\"prompt\":\"x\",\"suffix\":\"y\"}", "-3 suffix: not supported with this value"},
+        {"{" MSG ",\"functions\":[]}", "-3 functions: unknown field"},
         {"{" MSG ",\"n\":2}", "-3 n: not supported with this value"},
         {"{" MSG ",\"logprobs\":true}", "-3 logprobs: not supported with this value"},
         {"{" MSG ",\"frequency_penalty\":0.5}", "-3 frequency_penalty: not supported with this value"},
@@ -120,10 +134,12 @@ static void passes_over(void **state)
     static const char *const rows[] = {
         "\"model\":\"m\",\"stream\":true,\"stream_options\":{\"include_usage\":true},\"user\":\"u\",\"metadata\":{\"a\":1},"
         "\"store\":false",
+        "\"service_tier\":\"auto\",\"safety_identifier\":\"s\",\"prompt_cache_key\":\"k\",\"prompt_cache_retention\":\"24h\","
+        "\"prediction\":{\"type\":\"content\",\"content\":\"x\"},\"cache_prompt\":true",
         "\"n\":1,\"best_of\":1,\"frequency_penalty\":0,\"presence_penalty\":0.0,\"logit_bias\":{},\"logprobs\":false,\"top_"
         "logprobs\":0",
         "\"response_format\":{\"type\":\"text\"},\"echo\":false,\"suffix\":\"\",\"parallel_tool_calls\":true,\"tool_choice\":"
-        "\"auto\"",
+        "\"auto\",\"modalities\":[\"text\"],\"verbosity\":\"medium\"",
         "\"n\":null,\"tools\":null,\"temperature\":null,\"stop\":null,\"id\":null,\"chat_template_kwargs\":null,\"prompt\":null",
         "\"id\":7,\"max_tokens\":5,\"max_completion_tokens\":6,\"temperature\":1,\"top_k\":1,\"top_p\":1,\"min_p\":0,\"seed\":0,"
         "\"stop\":\"x\"",
@@ -154,6 +170,9 @@ static void gives_context(void **state)
                  "\"chat_template_kwargs\":{\"x\":null,\"documents\":[],\"eos_token\":\"E\"}}",
                  tmpl, 0);
     assert_string_equal(s, "True E False False False True low 1");
+    free(s);
+    s = rendered("{" MSG ",\"documents\":[{\"text\":\"d\"}]}", "{{ documents[0].text }}", 0);
+    assert_string_equal(s, "d");
     free(s);
     s = rendered("{" MSG ",\"tools\":[{\"a\":1}],\"tool_choice\":\"none\"}", tmpl, 0);
     assert_string_equal(s, "False  True True True False  1");

@@ -1,0 +1,77 @@
+# OpenAI Responses to chat completions.
+#
+# Reasoning, text and calls of one turn of the assistant are items of their own there; they become one message. Fields that are
+# not known here are passed on, to be refused by name.
+
+def expect($kind; $where):
+  if type == $kind then . else error("\($where): must be of type \($kind)") end;
+
+# A content: its text. The parts of one are joined as they are.
+def text($where):
+  if type == "string" then . else
+    [expect("array"; $where) | to_entries[] | "\($where)[\(.key)]" as $here | .value | expect("object"; $here)
+     | if .type == "input_text" or .type == "output_text" or .type == "text" then .text | expect("string"; $here + ".text")
+       elif .type == "refusal" then .refusal | expect("string"; $here + ".refusal")
+       else error("\($here): content of type \(.type | tostring | .[:40]) is not supported") end]
+    | join("")
+  end;
+
+# The text of a reasoning item, or its summary where that is all there is.
+def thoughts:
+  ([.content // [] | .[]? | .text? | strings], [.summary // [] | .[]? | .text? | strings])
+  | select(. != []) | join("\n");
+
+def call($where):
+  {id: .call_id, type: "function",
+   function: {name: (.name | expect("string"; $where + ".name")), arguments: (.arguments | expect("string"; $where + ".arguments"))}};
+
+# The last message, when it is one of the assistant that can still take a part that comes before or after what it has.
+def is_open: length > 0 and .[-1].role == "assistant";
+
+def add_item($item; $where):
+  ($item | .type // (if has("role") then "message" else "unknown" end)) as $type
+  | if $type == "message" then
+      {role: ($item.role | expect("string"; $where + ".role")), content: ($item.content | text($where + ".content"))} as $m
+      | ($item | if .akv_ids then {akv_ids} else {} end) as $ids
+      | if $m.role == "assistant" and is_open and (.[-1] | .content == "" and (has("tool_calls") | not)) then
+          .[-1] += {content: $m.content} + $ids
+        else . + [$m + $ids] end
+    elif $type == "reasoning" then
+      ([$item | thoughts][0]) as $text
+      | if $text == null then . else . + [{role: "assistant", content: "", reasoning_content: $text}] end
+    elif $type == "function_call" then
+      ($item | call($where)) as $call
+      | if is_open then .[-1].tool_calls += [$call] else . + [{role: "assistant", content: "", tool_calls: [$call]}] end
+    elif $type == "function_call_output" then
+      ([.[].tool_calls // [] | .[] | select(.id == $item.call_id) | .function.name] | last) as $name
+      | . + [{role: "tool", tool_call_id: $item.call_id} + (if $name then {name: $name} else {} end)
+             + {content: ($item.output | text($where + ".output"))}]
+    else error("\($where): items of type \($type | tostring | .[:40]) are not supported") end;
+
+def all_messages:
+  (if .instructions == null then [] else [{role: "system", content: (.instructions | expect("string"; "instructions"))}] end)
+  + (if (.input | type) == "string" then [{role: "user", content: .input}]
+     else reduce (.input | expect("array"; "input") | to_entries[]) as $e ([];
+       "input[\($e.key)]" as $here | add_item($e.value | expect("object"; $here); $here)) end);
+
+def tool($where):
+  expect("object"; $where)
+  | if .type != "function" then error("\($where): tools of type \(.type | tostring | .[:40]) are not supported") else . end
+  | {type, function: (del(.type) | with_entries(select(.value != null)))};
+
+# Nothing, or the error that a setting asks for something that cannot be done.
+def refuse($bad; $why): if $bad then error($why) else . end;
+
+expect("object"; "the request")
+| with_entries(select(.value != null))
+| refuse(.previous_response_id or .conversation; "previous_response_id, conversation: earlier turns are not here: send them as input")
+| refuse(.prompt; "prompt: stored prompts are not here: send the text")
+| refuse(.background; "background: not supported")
+| refuse((.text.format.type // "text") != "text"; "text.format: only type text is supported")
+| refuse((.text.verbosity // "medium") != "medium"; "text.verbosity: not supported with this value")
+| refuse((.truncation // "disabled") != "disabled"; "truncation: nothing is left out here")
+| {messages: all_messages}
+  + (if has("tools") then {tools: [.tools | expect("array"; "tools") | to_entries[] | .key as $i | .value | tool("tools[\($i)]")]} else {} end)
+  + (if has("max_output_tokens") then {max_tokens: .max_output_tokens} else {} end)
+  + (if .reasoning.effort then {reasoning_effort: .reasoning.effort} else {} end)
+  + del(.instructions, .input, .tools, .max_output_tokens, .reasoning, .text, .truncation, .background, .include, .max_tool_calls)
