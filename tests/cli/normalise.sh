@@ -184,7 +184,7 @@ t_out_is <(printf '%s\n' '[{"role": "system", "content": "Be careful."}, {"role"
 echo '{"session":"s1","rules":"r","steps":[{"hum":1}]}' >hum.json
 t_run 3 akv-tokenize -f adapter.jq hum.json
 t_err_line '^akv-tokenize: hum.json: request 1: jq program: a step that is neither'
-echo 'split("\n")[] | select(. != "") | {messages: [{role: "user", content: .}]}' >lines.jq
+printf '%s\n' 'split("\n")[] | select(. != "") | {messages: [{role: "user", content: .}]}' >lines.jq
 printf 'one\ntwo\n' >lines.txt
 t_run 0 akv-tokenize --raw -f lines.jq --render --template shape.jinja lines.txt
 t_is "$(grep -c '^\[' "$t_stdout")" 2 "requests"
