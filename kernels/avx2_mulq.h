@@ -12,15 +12,15 @@
 
 #include "kernels/avx2_panel.h"
 
-#define GROUP 4u /* activation rows that share a panel's loads */
-#define TILE 64u /* activation rows that share a panel's packing */
+#define GROUP 4u  /* activation rows that share a panel's loads */
+#define TILE 128u /* activation rows that share a panel's packing */
 #define ROWS AKV_PANEL_ROWS
 
 /* Keeps the sums in their order and so in registers: left free, compilers gather the loads first and spill the sums. */
 #define STAY(v) __asm__ volatile("" : "+x"(v))
 
 /*
- * Of one block of GROUP activation rows: d, and what the dtype needs of the sums of q, as bits: one of
+ * One block of GROUP activation rows: d, what the dtype needs of the sums of q, and q. The sums, as bits, are one of
  *   float    d * sum                 Q4_1, Q5_1
  *   int32    offset * sum            Q4_0, Q5_0, MXFP4
  *   2 int16  sums of the halves      K-quants
@@ -28,6 +28,7 @@
 struct act_block {
     float d[GROUP];
     int32_t s[GROUP];
+    int8_t q[GROUP][AKV_QBLOCK];
 };
 
 /* What n activation rows (1..GROUP) meet. */
@@ -37,7 +38,6 @@ struct pass {
     size_t n_blocks;          /* of 32 */
     size_t unit_bytes;        /* of a block or super-block of a row */
     const struct act_block *act;
-    const int8_t *q; /* the first activation row */
 };
 
 AKV_INLINE bool has_added_min(enum akv_dtype t)
@@ -106,7 +106,8 @@ AKV_INLINE __m256i widener(enum akv_dtype t, const struct akv_panel *p, int g)
 }
 
 /* Add the products of one block to isum; sums of 16 bits as they can be. */
-AKV_INLINE void add_products(enum akv_dtype t, int n, __m256i isum[GROUP], const struct akv_panel *p, const int8_t *q, size_t k)
+AKV_INLINE void add_products(enum akv_dtype t, size_t n, __m256i isum[GROUP], const struct akv_panel *p,
+                             const struct act_block *act)
 {
     const int run = sums_of_16(t);
     __m256i x[GROUP];
@@ -114,8 +115,8 @@ AKV_INLINE void add_products(enum akv_dtype t, int n, __m256i isum[GROUP], const
     for (int g = 0; g < 8; g++) {
         const __m256i v = p->w[g];
 #pragma GCC unroll 4
-        for (int r = 0; r < n; r++) {
-            const __m256i a = broadcast4(q + (size_t)r * k + 4 * g);
+        for (size_t r = 0; r < n; r++) {
+            const __m256i a = broadcast4(&act->q[r][4 * g]);
             const __m256i y = run ? _mm256_maddubs_epi16(v, a) : _mm256_maddubs_epi16(_mm256_abs_epi8(v), _mm256_sign_epi8(a, v));
             x[r] = run && g % run ? _mm256_add_epi16(x[r], y) : y;
             if (!run || g % run == run - 1)
@@ -129,19 +130,18 @@ AKV_INLINE void add_products(enum akv_dtype t, int n, __m256i isum[GROUP], const
 }
 
 /* Continue the chains over one block. */
-AKV_INLINE void step(enum akv_dtype t, int n, __m256 acc[GROUP], const struct akv_panel *p, const struct act_block *a,
-                     const int8_t *q, size_t k)
+AKV_INLINE void step(enum akv_dtype t, size_t n, __m256 acc[GROUP], const struct akv_panel *p, const struct act_block *a)
 {
     __m256i isum[GROUP];
 #pragma GCC unroll 4
-    for (int r = 0; r < n; r++) {
+    for (size_t r = 0; r < n; r++) {
         isum[r] = _mm256_setzero_si256();
         if (has_scaled_offset(t))
             isum[r] = _mm256_madd_epi16(p->offset, _mm256_set1_epi32(a->s[r]));
     }
-    add_products(t, n, isum, p, q, k);
+    add_products(t, n, isum, p, a);
 #pragma GCC unroll 4
-    for (int r = 0; r < n; r++) {
+    for (size_t r = 0; r < n; r++) {
         const __m256i s = _mm256_set1_epi32(a->s[r]);
         const __m256 d = _mm256_broadcast_ss(&a->d[r]);
         if (offset_of(t))
@@ -152,6 +152,13 @@ AKV_INLINE void step(enum akv_dtype t, int n, __m256 acc[GROUP], const struct ak
         else if (has_subtracted_min(t))
             acc[r] = _mm256_fnmadd_ps(_mm256_mul_ps(p->m, d), _mm256_cvtepi32_ps(_mm256_madd_epi16(p->offset, s)), acc[r]);
     }
+}
+
+static void store_some(float *y, __m256 v, size_t n)
+{
+    float lanes[ROWS];
+    _mm256_storeu_ps(lanes, v);
+    memcpy(y, lanes, n * sizeof *y);
 }
 
 AKV_INLINE akv_kpanel_fn *kpanel_fn(enum akv_dtype t)
@@ -198,45 +205,49 @@ AKV_INLINE void pack(enum akv_dtype t, const struct pass *p)
     }
 }
 
-AKV_INLINE void chains(enum akv_dtype t, int n, bool packed, const struct pass *p, __m256 out[GROUP])
+/* The chains of n activation rows, to y[n][y_stride]; n_out of eight outputs. */
+AKV_INLINE void chains(enum akv_dtype t, size_t n, bool packed, const struct pass *p, float *y, size_t y_stride, size_t n_out)
 {
-    const size_t k = p->n_blocks * AKV_QBLOCK;
     __m256 acc[GROUP];
 #pragma GCC unroll 4
-    for (int r = 0; r < n; r++)
+    for (size_t r = 0; r < n; r++)
         acc[r] = _mm256_setzero_ps();
     if (packed) {
         for (size_t b = 0; b < p->n_blocks; b++)
-            step(t, n, acc, p->panel + b, p->act + b, p->q + b * AKV_QBLOCK, k);
+            step(t, n, acc, p->panel + b, p->act + b);
     } else {
         for (size_t b = 0; b < p->n_blocks; b += unit_of(t)) {
             struct akv_panel unit[8];
             pack_unit(t, unit, p, b);
             for (size_t i = 0; i < unit_of(t); i++) {
                 prefetch(t, p, b + i);
-                step(t, n, acc, unit + i, p->act + b + i, p->q + (b + i) * AKV_QBLOCK, k);
+                step(t, n, acc, unit + i, p->act + b + i);
             }
         }
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < n; r++)
-        out[r] = acc[r];
+    for (size_t r = 0; r < n; r++) {
+        if (n_out == ROWS)
+            _mm256_storeu_ps(y + r * y_stride, acc[r]);
+        else
+            store_some(y + r * y_stride, acc[r], n_out);
+    }
 }
 
-AKV_INLINE void chains_n(enum akv_dtype t, size_t n, bool packed, const struct pass *p, __m256 out[GROUP])
+AKV_INLINE void chains_n(enum akv_dtype t, size_t n, bool packed, const struct pass *p, float *y, size_t y_stride, size_t n_out)
 {
     switch (n) {
     case 1:
-        chains(t, 1, packed, p, out);
+        chains(t, 1, packed, p, y, y_stride, n_out);
         break;
     case 2:
-        chains(t, 2, packed, p, out);
+        chains(t, 2, packed, p, y, y_stride, n_out);
         break;
     case 3:
-        chains(t, 3, packed, p, out);
+        chains(t, 3, packed, p, y, y_stride, n_out);
         break;
     default:
-        chains(t, 4, packed, p, out);
+        chains(t, 4, packed, p, y, y_stride, n_out);
     }
 }
 
@@ -253,62 +264,51 @@ AKV_INLINE int32_t term_of_sums(enum akv_dtype t, float d, const int32_t sum[2])
     return (int32_t)((uint32_t)sum[1] << 16 | ((uint32_t)sum[0] & 0xffff));
 }
 
-/* The scales of n activation rows from `first` on, interleaved by groups. */
-AKV_INLINE void gather_scales(enum akv_dtype t, struct act_block *a, const struct akv_act *act, size_t first, size_t n)
+/* n activation rows from `first` on, by groups. */
+AKV_INLINE void gather(enum akv_dtype t, struct act_block *a, const struct akv_act *act, size_t first, size_t n)
 {
     const size_t n_blocks = act->k / AKV_QBLOCK;
     for (size_t r = 0; r < n; r++) {
+        const int8_t *q = act->q + (first + r) * act->k;
         const float *d = act->d + (first + r) * n_blocks;
         const int32_t *sum = act->sum + (first + r) * 2 * n_blocks;
         struct act_block *to = a + r / GROUP * n_blocks;
         for (size_t b = 0; b < n_blocks; b++) {
             to[b].d[r % GROUP] = d[b];
             to[b].s[r % GROUP] = term_of_sums(t, d[b], sum + 2 * b);
+            memcpy(to[b].q[r % GROUP], q + b * AKV_QBLOCK, AKV_QBLOCK);
         }
     }
 }
 
-/* Eight outputs (the last ones may be fewer) from o on for activation rows first .. first + n_rows. */
-AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_t first, size_t n_rows, struct pass *p)
+/* Eight outputs (the last ones may be fewer) from o on for activation rows first .. first + n_rows, gathered in act. */
+AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_t first, size_t n_rows, struct pass *p,
+                      const struct act_block *act)
 {
-    const struct act_block *scales = p->act;
     const size_t n_out = m->to - o < ROWS ? m->to - o : ROWS;
-    const bool packed = n_rows > GROUP;
+    float *y = m->y + first * m->y_stride + o;
     for (size_t i = 0; i < ROWS; i++)
         p->row[i] = m->w + (o + (i < n_out ? i : n_out - 1)) * m->row_bytes;
-    if (packed)
-        pack(t, p);
-    for (size_t r = 0; r < n_rows; r += GROUP) {
-        const size_t n = n_rows - r < GROUP ? n_rows - r : GROUP;
-        __m256 out[GROUP];
-        p->q = m->act->q + (first + r) * m->act->k;
-        p->act = scales + r / GROUP * p->n_blocks;
-        if (packed)
-            chains_n(t, n, true, p, out);
-        else
-            chains_n(t, n, false, p, out);
-        for (size_t i = 0; i < n; i++) {
-            float *y = m->y + (first + r + i) * m->y_stride + o;
-            if (n_out == ROWS)
-                _mm256_storeu_ps(y, out[i]);
-            else
-                memcpy(y, &out[i], n_out * sizeof *y);
-        }
+    p->act = act;
+    if (n_rows <= GROUP) {
+        chains_n(t, n_rows, false, p, y, m->y_stride, n_out);
+        return;
     }
-    p->act = scales;
+    pack(t, p);
+    for (size_t r = 0; r < n_rows; r += GROUP, p->act += p->n_blocks, y += GROUP * m->y_stride)
+        chains_n(t, n_rows - r < GROUP ? n_rows - r : GROUP, true, p, y, m->y_stride, n_out);
 }
 
 AKV_INLINE void mul_quantised(enum akv_dtype t, const struct akv_mul *m)
 {
     const size_t n_blocks = m->act->k / AKV_QBLOCK;
     struct pass p = {.panel = m->scratch, .n_blocks = n_blocks, .unit_bytes = akv_dtypes[t].block_bytes};
-    struct act_block *scales = (void *)(p.panel + n_blocks);
-    p.act = scales;
+    struct act_block *act = (void *)(p.panel + n_blocks);
     for (size_t first = 0; first < m->act->n_rows; first += TILE) {
         const size_t n_rows = m->act->n_rows - first < TILE ? m->act->n_rows - first : TILE;
-        gather_scales(t, scales, m->act, first, n_rows);
+        gather(t, act, m->act, first, n_rows);
         for (size_t o = m->from; o < m->to; o += ROWS)
-            panel(t, m, o, first, n_rows, &p);
+            panel(t, m, o, first, n_rows, &p, act);
     }
 }
 
