@@ -89,6 +89,7 @@ void cmd_opts_init(struct cmd_opts *o);
 bool cmd_opt(struct cmd_opts *o, int c, const char *usage, const char *help);
 uint64_t cmd_number(const char *text, uint64_t most, const char *what); /* or die with status 2 */
 double cmd_real(const char *text, double least, double most, const char *what);
+unsigned cmd_threads(const struct cmd_opts *o); /* -@, or all cores */
 /* The model named by -m or $AKV_MODEL, or die. */
 struct akv_model *cmd_model(const struct cmd_opts *o, unsigned flags);
 /* A session with these options; store use as design says: only when -s or AKV_STORE, not with --no-store. */

@@ -151,9 +151,9 @@ const char *cmd_default_store(void)
     return path;
 }
 
-static unsigned online_cores(void)
+unsigned cmd_threads(const struct cmd_opts *o)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    long n = o->threads ? (long)o->threads : sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : n > 256 ? 256 : (unsigned)n;
 }
 
@@ -177,7 +177,7 @@ struct akv_session *cmd_session(const struct cmd_opts *o, const struct akv_model
     if (o->stats_path)
         check_stats_file(o->stats_path);
     so->n_ctx = o->n_ctx;
-    so->n_threads = o->threads ? o->threads : online_cores();
+    so->n_threads = cmd_threads(o);
     so->kv = o->kv;
     so->cpu = getenv("AKV_CPU");
     so->store_dir = o->no_store ? NULL : o->store;

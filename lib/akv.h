@@ -264,11 +264,20 @@ AKV_API void akv_store_close(struct akv_store *s); /* NULL-safe */
 #define AKV_STORE_DRY_RUN 1u /* only say what would be done */
 #define AKV_STORE_FORCE 2u   /* also what is younger than ten minutes */
 
+/* What is wrong with an object or a pin. */
+struct akv_flaw {
+    const char *kind; /* "damaged", "unreadable", "wrong" (computed anew it has other bytes), "depends" (built on such), "pin" */
+    const char *what; /* the object's place below objects/, or the pin's name */
+    const char *why;
+};
+
 /* How work on a whole store is done and watched. */
 struct akv_store_work {
-    unsigned flags;                           /* AKV_STORE_DRY_RUN, AKV_STORE_FORCE */
-    const volatile int *cancel;               /* non-zero: stop soon with AKV_E_CANCEL; may be NULL */
-    void (*note)(void *ctx, const char *msg); /* may be NULL */
+    unsigned flags;                                    /* AKV_STORE_DRY_RUN, AKV_STORE_FORCE */
+    const volatile int *cancel;                        /* non-zero: stop soon with AKV_E_CANCEL; may be NULL */
+    void (*note)(void *ctx, const char *msg);          /* may be NULL */
+    void (*flaw)(void *ctx, const struct akv_flaw *f); /* of akv_store_verify() and akv_session_recompute(); may be NULL */
+    unsigned n_threads;                                /* of akv_store_verify(); 0: 1 */
     void *ctx;
 };
 
@@ -291,31 +300,81 @@ AKV_API int akv_store_collect(struct akv_store *s, const struct akv_store_work *
 AKV_API int akv_store_set_quota(struct akv_store *s, uint64_t quota, const struct akv_store_work *w, struct akv_collected *done,
                                 struct akv_err *err);
 
+struct akv_verified {
+    uint64_t objects, bytes;
+    uint64_t damaged, unreadable; /* now in quarantine; passed over: an I/O error, a later version */
+    uint64_t depends;             /* whole, but built on those */
+    uint64_t open;                /* whole, but a page of their chains is not there; no failure */
+    uint64_t pins, broken_pins;
+};
+
+/*
+ * Check every object, without a model: structure, checksums, keys from the ids, its name, its parent, the SHA-256 of its KV bytes; and every
+ * pin. Damaged objects go to quarantine. AKV_E_NO: something was found.
+ */
+AKV_API int akv_store_verify(struct akv_store *s, const struct akv_store_work *w, struct akv_verified *done, struct akv_err *err);
+
+struct akv_recomputed {
+    uint64_t pages; /* of this session's root in its store */
+    uint64_t checked, wrong;
+    uint64_t too_long; /* taken, but beyond the context */
+};
+
+/*
+ * Compute up to `most` pages of the session's store again, each from its stored predecessors, beginning at a random one in the order of
+ * their names, and compare bits. A wrong one and what was built on it go to quarantine: AKV_E_NO.
+ */
+AKV_API int akv_session_recompute(struct akv_session *s, uint64_t most, const struct akv_store_work *w, struct akv_recomputed *done,
+                                  struct akv_err *err);
+/* Hash the weights and compare with the digest that is kept of them, which is corrected: AKV_E_NO when it was another. */
+AKV_API int akv_session_check_weights(struct akv_session *s, struct akv_err *err);
+
 /* Names: 1 to 200 bytes of UTF-8, no '/', no control bytes, no leading dot; AKV_E_USAGE otherwise, in all calls that take one. */
 AKV_API int akv_pin_name_check(const char *name, struct akv_err *err);
 
-/* A pin: a named chain under a root. Strings live until the callback returns. */
+/* A pin: a named chain under a root. Strings live until the callback returns; "" or NULL: unknown. */
 struct akv_pin {
     const char *name;
     char root[65], tip[65], content[65]; /* hex; content: SHA-256 over the SHA-256s of its pages */
     uint64_t tokens, bytes;
-    const char *made_by; /* NULL: unknown */
+    const char *made_by, *options; /* the tool and its version; what it was told */
+    const char *model;             /* its name, when the pin was made with the model at hand */
+    char input[65];                /* SHA-256 of the stream that it was made from */
+    /* of akv_pin_list() only: */
+    char weights[65];                 /* the weights digest among the ingredients of its root */
+    uint64_t own_bytes, shared_bytes; /* of objects that are in no other pin's chain, and in others' too */
+    int64_t used;                     /* when one of its pages was last used, in seconds since 1970; 0: unknown */
+    bool whole;                       /* every page is there and has a readable header */
 };
 typedef int akv_pin_fn(void *ctx, const struct akv_pin *pin, struct akv_err *err);
 
+struct akv_pin_opts {
+    bool all;                      /* of several tips make NAME-1, NAME-2 ... in order */
+    const char *made_by, *options; /* for the pin to keep; may be NULL */
+    struct akv_session *session;   /* of the model, whose name is kept; NULL: none. Of another model: a note, and no name */
+    akv_pin_fn *pinned;            /* told of each pin made; may be NULL */
+    void (*note)(void *ctx, const char *msg); /* lint findings of the stream's requests; may be NULL */
+    void *ctx;
+};
+
 /*
- * Publish the pages of a stream and pin its tip as name; fn (may be NULL) is told of each pin made. Several tips: AKV_E_USAGE naming them,
- * unless all: then NAME-1, NAME-2 ... in order. Lint findings of the stream's requests go to note. The stream's pages are trusted.
+ * Publish the pages of a stream and pin its tip as name. Several tips, unless all: AKV_E_USAGE naming them. The stream's pages are trusted.
  */
-AKV_API int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, bool all, const char *made_by,
-                           akv_pin_fn *fn, void (*note)(void *ctx, const char *msg), void *ctx, struct akv_err *err);
-AKV_API int akv_pin_list(struct akv_store *s, akv_pin_fn *fn, void *ctx, struct akv_err *err); /* by name, then root */
+AKV_API int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, const struct akv_pin_opts *o,
+                           struct akv_err *err);
+/* By name, then root. A pin that cannot be read is told to bad (may be NULL: it is an error). */
+AKV_API int akv_pin_list(struct akv_store *s, akv_pin_fn *fn, void (*bad)(void *ctx, const char *name, const struct akv_err *why),
+                         void *ctx, struct akv_err *err);
 /* root: hex (a prefix will do) or NULL. AKV_E_NO: no such pin; AKV_E_USAGE: under several roots. */
 AKV_API int akv_pin_remove(struct akv_store *s, const char *name, const char *root, struct akv_err *err);
 AKV_API int akv_pin_rename(struct akv_store *s, const char *from, const char *to, const char *root, struct akv_err *err);
 /* Write the pinned chain as a stream without requests. */
 AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *root, int fd, const char *fd_name,
                            struct akv_err *err);
+/* The files that make up a pin, each with the SHA-256 (hex) of its content: paths below the store. Copied elsewhere they are a store. */
+AKV_API int akv_pin_manifest(struct akv_store *s, const char *name, const char *root,
+                             int (*fn)(void *ctx, const char *sha256, const char *path, struct akv_err *err), void *ctx,
+                             struct akv_err *err);
 
 /* ---- why a prompt does not go on from another ---- */
 

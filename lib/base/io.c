@@ -186,6 +186,8 @@ int akv_in_read(struct akv_in *in, void *p, size_t n, struct akv_err *err)
     }
     size_t got = take + (size_t)more;
     in->offset += got;
+    if (in->digest)
+        akv_sha_add(in->digest, p, got);
     if (got == n)
         return 1;
     if (got == 0)
@@ -205,6 +207,8 @@ const uint8_t *akv_in_take(struct akv_in *in, size_t n)
 
 void akv_in_skip(struct akv_in *in, size_t n)
 {
+    if (in->digest)
+        akv_sha_add(in->digest, in->buf + in->at, n);
     in->at += n;
     in->offset += n;
 }

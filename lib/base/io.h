@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "base/err.h"
+#include "base/hash.h"
 
 /*
  * The system's calls with the system's results, made again when a signal came in between (some file systems let that happen), whatever
@@ -34,6 +34,7 @@ struct akv_in {
     uint64_t offset;
     bool eof, in_memory;
     bool in_text;               /* for akv_json_next(): the last value was no JSON at all */
+    struct akv_sha *digest;     /* given what is consumed; may be NULL */
     const volatile int *cancel; /* set by a signal: a read that it interrupts ends with AKV_E_CANCEL; may be NULL */
 };
 

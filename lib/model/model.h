@@ -136,5 +136,7 @@ int akv_model_template(const struct akv_model *m, const char *name, struct akv_s
  */
 int akv_model_digest(const struct akv_model *m, struct akv_pool *pool, const char *cache_dir, uint8_t out[AKV_SHA_BYTES],
                      struct akv_err *err);
+/* Hash the tensors whatever the cache says, and correct it: AKV_E_NO when it had others for this state of the file. */
+int akv_model_recheck(const struct akv_model *m, struct akv_pool *pool, const char *cache_dir, struct akv_err *err);
 
 #endif

@@ -105,21 +105,44 @@ static void add_hparams(struct akv_sha *s, const struct akv_model *m)
         akv_sha_field(s, text[i], strlen(text[i]));
 }
 
-/* Hashes of all tensors, from the cache or from the data. */
-static int get_hashes(const struct akv_gguf *g, struct akv_pool *pool, const char *dir, uint8_t (*sha)[AKV_SHA_BYTES],
-                      struct akv_err *err)
+/* Hashes of all tensors from the data, into the cache too. */
+static int make_hashes(const struct akv_gguf *g, struct akv_pool *pool, const char *dir, uint8_t (*sha)[AKV_SHA_BYTES],
+                       struct akv_err *err)
 {
     struct timespec t = {0};
-    int rc = akv_gguf_restat(g, err);
-    if (rc < 0 || (dir && akv_digest_cache_get(dir, &g->stamp, sha, g->n_tensors)))
-        return rc;
     clock_gettime(CLOCK_REALTIME, &t);
-    if ((rc = hash_tensors(g, pool, sha, err)) < 0 || (rc = akv_gguf_restat(g, err)) < 0)
+    int rc = hash_tensors(g, pool, sha, err);
+    if (rc < 0 || (rc = akv_gguf_restat(g, err)) < 0)
         return rc;
     if (dir)
         akv_digest_cache_put(dir, &g->stamp, (const uint8_t(*)[AKV_SHA_BYTES])sha, g->n_tensors,
                              (int64_t)t.tv_sec * 1000000000 + t.tv_nsec);
     return 0;
+}
+
+static int get_hashes(const struct akv_gguf *g, struct akv_pool *pool, const char *dir, uint8_t (*sha)[AKV_SHA_BYTES],
+                      struct akv_err *err)
+{
+    int rc = akv_gguf_restat(g, err);
+    if (rc < 0 || (dir && akv_digest_cache_get(dir, &g->stamp, sha, g->n_tensors)))
+        return rc;
+    return make_hashes(g, pool, dir, sha, err);
+}
+
+int akv_model_recheck(const struct akv_model *m, struct akv_pool *pool, const char *cache_dir, struct akv_err *err)
+{
+    const struct akv_gguf *g = &m->gguf;
+    uint8_t(*sha)[AKV_SHA_BYTES] = akv_alloc(2 * g->n_tensors, sizeof *sha, err);
+    if (!sha)
+        return AKV_E_IO;
+    bool kept = cache_dir && akv_digest_cache_get(cache_dir, &g->stamp, sha + g->n_tensors, g->n_tensors);
+    int rc = make_hashes(g, pool, cache_dir, sha, err);
+    if (rc == 0 && kept && memcmp(sha, sha + g->n_tensors, g->n_tensors * sizeof *sha))
+        rc =
+            akv_fail(err, AKV_E_NO,
+                     "%s: the weights have changed, though size, times and inode have not: what was saved since is wrong", g->path);
+    free(sha);
+    return rc;
 }
 
 int akv_model_digest(const struct akv_model *m, struct akv_pool *pool, const char *cache_dir, uint8_t out[AKV_SHA_BYTES],

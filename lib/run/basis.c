@@ -1,4 +1,5 @@
 #include "run/basis.h"
+#include "run/pins.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -33,9 +33,4 @@ int akv_base_pages_chain(const struct akv_base_pages *p, const struct akv_key *t
                          struct akv_record *out, struct akv_err *err);
 void akv_base_pages_release(struct akv_base_pages *p);
 
-/* ---- pin.c ---- */
-
-/* 1: the one pin of this name and a prefix of its root (hex; NULL: any). AKV_E_NO: there is none; AKV_E_USAGE: under several roots. */
-int akv_pin_find(struct akv_store *s, const char *name, const char *root, struct akv_ref *out, struct akv_err *err);
-
 #endif

@@ -76,69 +76,90 @@ static int add(struct akv_census *c, const struct akv_census_entry *e, struct ak
     }
     c->list[c->n++] = *e;
     c->slots[slot_of(c, &e->name)] = (uint32_t)c->n;
-    c->bytes += e->bytes;
     return 0;
 }
 
 /* ---- reading ---- */
 
-/* What the header of an object says of it. False: nothing that can be believed. */
-static bool fill(struct akv_census_entry *e, const struct akv_object *o)
+bool akv_census_fill(struct akv_census_entry *e, const struct akv_object *o)
 {
     struct akv_key name;
     const struct akv_page_rec *p = akv_reader_page(o->reader);
     const struct akv_key *root = &akv_reader_head(o->reader)->root;
+    e->bytes = o->info.bytes;
+    e->used = o->info.used;
     if (akv_index_key(&name, root->b, sizeof root->b, &p->key, NULL) < 0 || !akv_key_eq(&name, &e->name))
         return false;
     e->root = akv_root_tag(root);
+    e->index = p->index;
+    e->n_tokens = (uint8_t)p->n_tokens;
     e->has_parent = p->has_parent;
     return !p->has_parent || akv_index_key(&e->parent, root->b, sizeof root->b, &p->parent, NULL) == 0;
 }
 
-/* Read an object's header into a new entry; none when it is not there. */
-static int read_entry(struct akv_census *c, const struct akv_object_name *path, struct akv_err *err)
+/* The header of an entry's object. */
+static void read_entry(struct akv_census *c, struct akv_census_entry *e)
 {
     struct akv_store *s = c->store;
-    struct akv_census_entry e = {.up = AKV_CENSUS_NONE};
+    struct akv_object_name path;
     struct akv_object_info info;
-    if (c->cancel && *c->cancel)
-        return akv_fail(err, AKV_E_CANCEL, "interrupted");
-    if (!akv_object_key(&e.name, path))
-        return 0;
-    int rc = akv_object_read(s, &s->object, path, NULL, true, NULL);
-    if (rc == 1) {
-        info = s->object.info;
-        e.unread = !fill(&e, &s->object);
-    } else if (s->ops->has(s, path, &info)) {
-        e.unread = true;
+    akv_object_path(&path, &e->name);
+    if (akv_object_read(s, &s->object, &path, NULL, true, NULL) == 1) {
+        e->unread = !akv_census_fill(e, &s->object);
+    } else if (s->ops->has(s, &path, &info)) {
+        e->bytes = info.bytes;
+        e->used = info.used;
+        e->unread = true;
     } else {
-        return 0; /* it went away */
+        e->gone = true;
     }
-    e.bytes = info.bytes;
-    e.used = info.used;
-    return add(c, &e, err);
+    c->bytes += e->bytes;
 }
 
-static int take_object(void *ctx, const struct akv_object_name *path, struct akv_err *err)
+static int add_name(void *ctx, const struct akv_object_name *path, struct akv_err *err)
 {
-    return read_entry(ctx, path, err);
+    struct akv_census_entry e = {.up = AKV_CENSUS_NONE};
+    return akv_object_key(&e.name, path) ? add(ctx, &e, err) : 0;
+}
+
+int akv_census_names(struct akv_census *c, struct akv_store *s, struct akv_err *err)
+{
+    *c = (struct akv_census){.store = s};
+    return s->ops->list(s, add_name, c, err);
+}
+
+/* The entry of a name that is there, or NONE. */
+static uint32_t find_present(const struct akv_census *c, const struct akv_key *name)
+{
+    uint32_t entry = akv_census_find(c, name);
+    return entry == AKV_CENSUS_NONE || c->list[entry].gone ? AKV_CENSUS_NONE : entry;
+}
+
+void akv_census_link(struct akv_census *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct akv_census_entry *e = &c->list[i];
+        if (!e->has_parent || e->gone)
+            continue;
+        e->up = find_present(c, &e->parent);
+        if (e->up != AKV_CENSUS_NONE)
+            c->list[e->up].n_kids++;
+    }
 }
 
 int akv_census_take(struct akv_census *c, struct akv_store *s, const volatile int *cancel, struct akv_err *err)
 {
-    *c = (struct akv_census){.store = s, .cancel = cancel};
-    int rc = s->ops->list(s, take_object, c, err);
-    akv_object_forget(&s->object);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < c->n; i++) {
-        struct akv_census_entry *e = &c->list[i];
-        if (e->has_parent)
-            e->up = akv_census_find(c, &e->parent);
-        if (e->up != AKV_CENSUS_NONE)
-            c->list[e->up].n_kids++;
+    int rc = akv_census_names(c, s, err);
+    for (size_t i = 0; rc == 0 && i < c->n; i++) {
+        if (cancel && *cancel)
+            rc = akv_fail(err, AKV_E_CANCEL, "interrupted");
+        else
+            read_entry(c, &c->list[i]);
     }
-    return 0;
+    akv_object_forget(&s->object);
+    if (rc == 0)
+        akv_census_link(c);
+    return rc;
 }
 
 struct count {
@@ -167,24 +188,38 @@ int akv_census_count(struct akv_store *s, uint64_t *objects, uint64_t *bytes, st
     return rc;
 }
 
-int akv_census_page(struct akv_census *c, const struct akv_key *root, const struct akv_key *key, uint32_t *entry,
-                    struct akv_err *err)
+/* ---- chains ---- */
+
+/* The entry of a name, read at its first use; NONE when it is not there. */
+static int need(struct akv_census *c, const struct akv_key *name, uint32_t *entry, struct akv_err *err)
 {
-    struct akv_key name;
-    struct akv_object_name path;
-    int rc = akv_index_key(&name, root->b, sizeof root->b, key, err);
-    if (rc < 0)
-        return rc;
-    *entry = akv_census_find(c, &name);
-    if (*entry != AKV_CENSUS_NONE)
-        return 0;
-    akv_object_path(&path, &name);
-    rc = read_entry(c, &path, err);
-    *entry = akv_census_find(c, &name);
+    int rc = 0;
+    if (akv_census_find(c, name) == AKV_CENSUS_NONE) {
+        rc = add(c, &(struct akv_census_entry){.name = *name, .up = AKV_CENSUS_NONE}, err);
+        if (rc == 0)
+            read_entry(c, &c->list[c->n - 1]);
+    }
+    *entry = find_present(c, name);
     return rc;
 }
 
-/* ---- chains ---- */
+int akv_census_chain(struct akv_census *c, const struct akv_key *root, const struct akv_key *key, uint32_t *tip,
+                     struct akv_err *err)
+{
+    struct akv_key name;
+    int rc = akv_index_key(&name, root->b, sizeof root->b, key, err);
+    if (rc == 0)
+        rc = need(c, &name, tip, err);
+    for (uint32_t at = *tip, up; rc == 0 && at != AKV_CENSUS_NONE; at = up) {
+        up = c->list[at].up;
+        if (up != AKV_CENSUS_NONE || !c->list[at].has_parent)
+            break; /* the rest was read before */
+        name = c->list[at].parent;
+        rc = need(c, &name, &up, err);
+        c->list[at].up = up;
+    }
+    return rc;
+}
 
 void akv_census_hold(struct akv_census *c, uint32_t entry)
 {

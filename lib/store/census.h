@@ -17,11 +17,13 @@ struct akv_census_entry {
     int64_t used;    /* ns since 1970 */
     uint32_t up;     /* the parent's entry; NONE: it has none, or that is not there */
     uint32_t n_kids; /* entries whose parent it is */
-    uint32_t n_pins; /* pins whose chains it is in */
+    uint32_t n_pins; /* pins whose chains it is in, if somebody counts */
+    uint32_t index;  /* of the page */
+    uint8_t n_tokens;
     bool has_parent;
     bool unread; /* its header is damaged or cannot be read: nothing but name, bytes and use is known */
     bool held;   /* not to be deleted; so are its ancestors then */
-    bool gone;   /* deleted since */
+    bool gone;   /* deleted, or not there when it was to be read */
 };
 
 /* slots is a hash table of positions + 1, at most half full. */
@@ -37,13 +39,17 @@ struct akv_census {
 void akv_census_release(struct akv_census *c); /* NULL-safe on a zeroed object */
 /* All objects by their headers, linked to their parents. */
 int akv_census_take(struct akv_census *c, struct akv_store *s, const volatile int *cancel, struct akv_err *err);
+/* In steps: the names of all objects; what an object that was read says of its entry (false: it is another page's); parents. */
+int akv_census_names(struct akv_census *c, struct akv_store *s, struct akv_err *err);
+bool akv_census_fill(struct akv_census_entry *e, const struct akv_object *o);
+void akv_census_link(struct akv_census *c);
 /* Sizes only: the number of objects and their bytes. */
 int akv_census_count(struct akv_store *s, uint64_t *objects, uint64_t *bytes, struct akv_err *err);
 
 uint32_t akv_census_find(const struct akv_census *c, const struct akv_key *name);
-/* The page of this key, read from the store when the census has it not yet; NONE: it is not there. */
-int akv_census_page(struct akv_census *c, const struct akv_key *root, const struct akv_key *key, uint32_t *entry,
-                    struct akv_err *err);
+/* Read what the census has not yet of the chain to this tip; *tip is its entry, or NONE. */
+int akv_census_chain(struct akv_census *c, const struct akv_key *root, const struct akv_key *key, uint32_t *tip,
+                     struct akv_err *err);
 /* Hold an entry and its ancestors. */
 void akv_census_hold(struct akv_census *c, uint32_t entry);
 /* Whether the chain from an entry reaches page 0 over entries that were read. */

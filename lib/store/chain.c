@@ -6,19 +6,18 @@
 #include "store/store_dir.h"
 
 /* The page of this key by its header or whole, in s->object; it must be there. */
-static int read_page(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, const struct akv_head *want,
-                     bool headers_only, int absent, struct akv_err *err)
+static int read_page(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, bool headers_only, int absent,
+                     struct akv_object_name *name, struct akv_err *err)
 {
-    struct akv_object_name name;
-    int rc = akv_object_name(&name, root, key, err);
+    int rc = akv_object_name(name, root, key, err);
     if (rc < 0)
         return rc;
-    rc = akv_object_read(s, &s->object, &name, want, headers_only, err);
+    rc = akv_object_read(s, &s->object, name, NULL, headers_only, err);
     if (rc == 0)
-        return akv_fail(err, absent, AKV_OBJECT_FMT ": a page of the chain is not there", s->dir, name.s);
+        return akv_fail(err, absent, AKV_OBJECT_FMT ": a page of the chain is not there", s->dir, name->s);
     if (rc == 1 &&
         (!akv_key_eq(&akv_reader_page(s->object.reader)->key, key) || !akv_key_eq(&akv_reader_head(s->object.reader)->root, root)))
-        return akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": forged or renamed: it holds another page", s->dir, name.s);
+        return akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": forged or renamed: it holds another page", s->dir, name->s);
     return rc < 0 ? rc : 0;
 }
 
@@ -26,9 +25,10 @@ int akv_chain_trace(struct akv_store *s, const struct akv_key *root, const struc
                     size_t *n, struct akv_err *err)
 {
     struct akv_key key = *tip;
+    struct akv_object_name name;
     *links = NULL;
     *n = 0;
-    int rc = read_page(s, root, &key, NULL, true, absent, err);
+    int rc = read_page(s, root, &key, true, absent, &name, err);
     if (rc == 0) {
         *n = akv_reader_page(s->object.reader)->index + (size_t)1;
         *links = akv_alloc(*n, sizeof **links, err);
@@ -44,7 +44,7 @@ int akv_chain_trace(struct akv_store *s, const struct akv_key *root, const struc
         memcpy((*links)[i].raw_sha, p->raw_sha, AKV_SHA_BYTES);
         key = p->parent;
         if (i)
-            rc = read_page(s, root, &key, NULL, true, absent, err);
+            rc = read_page(s, root, &key, true, absent, &name, err);
     }
     akv_object_forget(&s->object);
     if (rc < 0) {
@@ -70,35 +70,48 @@ int akv_chain_sum(struct akv_ref *ref, const struct akv_link *links, size_t n, s
     return rc;
 }
 
+int akv_chain_of(struct akv_store *s, const struct akv_ref *ref, struct akv_link **links, size_t *n, struct akv_err *err)
+{
+    struct akv_ref sum = {0};
+    int rc = akv_chain_trace(s, &ref->root, &ref->tip, AKV_E_INPUT, links, n, err);
+    if (rc == 0)
+        rc = akv_chain_sum(&sum, *links, *n, err);
+    if (rc == 0 && (sum.n_tokens != ref->n_tokens || memcmp(sum.content, ref->content, sizeof sum.content)))
+        rc = akv_fail(err, AKV_E_INPUT, "%s: pin '%s': the pages are not those that were pinned", s->dir,
+                      ref->name ? ref->name : "");
+    return rc;
+}
+
+int akv_chain_read(struct akv_store *s, const struct akv_key *root, const struct akv_link *link, struct akv_object_name *name,
+                   struct akv_err *err)
+{
+    int rc = read_page(s, root, &link->key, false, AKV_E_INPUT, name, err);
+    if (rc == 0 && memcmp(akv_reader_page(s->object.reader)->raw_sha, link->raw_sha, AKV_SHA_BYTES))
+        rc = akv_fail(err, AKV_E_INPUT, "%s: the page has changed", s->object.in.name);
+    return rc;
+}
+
 /* Hand one page over. head: that of the first page, empty before it. */
 static int give_page(struct akv_store *s, const struct akv_key *root, const struct akv_link *link, struct akv_head *head,
                      akv_store_page_fn *fn, void *ctx, struct akv_err *err)
 {
-    bool first = !head->n_fields && !head->geom.n_layers;
-    int rc = read_page(s, root, &link->key, first ? NULL : head, false, AKV_E_INPUT, err);
-    if (rc == 0 && first)
-        rc = akv_head_copy(head, akv_reader_head(s->object.reader), err);
+    struct akv_object_name name;
+    int rc = akv_chain_read(s, root, link, &name, err);
     if (rc < 0)
         return rc;
-    const struct akv_page_rec *p = akv_reader_page(s->object.reader);
-    if (memcmp(p->raw_sha, link->raw_sha, AKV_SHA_BYTES))
-        return akv_fail(err, AKV_E_INPUT, "%s: the page has changed", s->object.in.name);
-    return fn(ctx, head, p, err);
+    const struct akv_head *own = akv_reader_head(s->object.reader);
+    bool first = !head->n_fields && !head->geom.n_layers;
+    rc = first ? akv_head_copy(head, own, err) : akv_head_match(own, head, err);
+    return rc < 0 ? rc : fn(ctx, head, akv_reader_page(s->object.reader), err);
 }
 
 int akv_store_chain(struct akv_store *s, const struct akv_ref *ref, akv_store_page_fn *fn, void *ctx, struct akv_err *err)
 {
     struct akv_link *links;
     struct akv_head head = {0};
-    struct akv_ref sum = {0};
     size_t n;
     /* the whole chain by its headers first: nothing is handed out of a chain that is not the ref's */
-    int rc = akv_chain_trace(s, &ref->root, &ref->tip, AKV_E_INPUT, &links, &n, err);
-    if (rc == 0)
-        rc = akv_chain_sum(&sum, links, n, err);
-    if (rc == 0 && (sum.n_tokens != ref->n_tokens || memcmp(sum.content, ref->content, sizeof sum.content)))
-        rc = akv_fail(err, AKV_E_INPUT, "%s: pin '%s': the pages are not those that were pinned", s->dir,
-                      ref->name ? ref->name : "");
+    int rc = akv_chain_of(s, ref, &links, &n, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = give_page(s, &ref->root, &links[i], &head, fn, ctx, err);
     akv_object_forget(&s->object);

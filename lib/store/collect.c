@@ -137,7 +137,7 @@ static int evict(struct akv_census *c, uint64_t until, const struct akv_store_wo
     if (!l.heap)
         return AKV_E_IO;
     for (uint32_t i = 0; i < c->n; i++)
-        if (!c->list[i].n_kids && !c->list[i].held)
+        if (!c->list[i].n_kids && !c->list[i].held && !c->list[i].gone)
             push(&l, i);
     while (rc == 0 && c->bytes > until && l.n) {
         uint32_t i = pop(&l);
@@ -153,7 +153,8 @@ static int evict(struct akv_census *c, uint64_t until, const struct akv_store_wo
             push(&l, e->up);
     }
     free(l.heap);
-    done->objects = c->n - done->gone;
+    for (size_t i = 0; i < c->n; i++)
+        done->objects += !c->list[i].gone;
     done->bytes = c->bytes;
     return rc;
 }
@@ -284,12 +285,11 @@ static int make_room(struct akv_store *s, const struct akv_key *root, const stru
         goto out;
     }
     low = s->quota - bytes;
-    if (c.bytes > low) {
+    if (c.bytes > low)
         low -= low > s->quota / SLACK ? s->quota / SLACK : low;
-        rc = evict(&c, low, &w, &done, err);
-    }
+    rc = evict(&c, low, &w, &done, err);
     if (rc == 0)
-        rc = akv_usage_set(s, c.n - done.gone + 1, c.bytes + bytes, err);
+        rc = akv_usage_set(s, done.objects + 1, done.bytes + bytes, err);
 out:
     akv_census_release(&c);
     return rc;

@@ -4,6 +4,8 @@
 
 #include "base/bytes.h"
 
+#define TEXT_MAX 200
+
 static void put_hex(struct akv_buf *b, const char *key, const uint8_t bytes[AKV_SHA_BYTES])
 {
     char hex[AKV_SHA_HEX];
@@ -11,17 +13,35 @@ static void put_hex(struct akv_buf *b, const char *key, const uint8_t bytes[AKV_
     akv_buf_printf(b, "%s %s\n", key, hex);
 }
 
+/* A line of text for people: what would not fit on one is cut or left out. */
+static void put_text(struct akv_buf *b, const char *key, const char *text)
+{
+    size_t n = text ? strlen(text) : 0;
+    if (n > TEXT_MAX)
+        for (n = TEXT_MAX; n && ((unsigned char)text[n] & 0xc0) == 0x80;)
+            n--;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return;
+    if (n)
+        akv_buf_printf(b, "%s %.*s\n", key, (int)n, text);
+}
+
 int akv_ref_format(const struct akv_ref *ref, struct akv_buf *text, struct akv_err *err)
 {
     const char *made_by = ref->made_by ? ref->made_by : "";
-    if (strlen(made_by) > 200 || strchr(made_by, '\n'))
-        return akv_fail(err, AKV_E_USAGE, "ref: made-by is one line of at most 200 bytes");
+    if (strlen(made_by) > TEXT_MAX || strchr(made_by, '\n'))
+        return akv_fail(err, AKV_E_USAGE, "ref: made-by is one line of at most %d bytes", TEXT_MAX);
     akv_buf_puts(text, "akv-ref 1\n");
     put_hex(text, "root", ref->root.b);
     put_hex(text, "tip", ref->tip.b);
     akv_buf_printf(text, "tokens %llu\nbytes %llu\n", (unsigned long long)ref->n_tokens, (unsigned long long)ref->bytes);
     put_hex(text, "content", ref->content);
     akv_buf_printf(text, "made-by %s\n", made_by);
+    put_text(text, "model", ref->model);
+    put_text(text, "options", ref->options);
+    if (ref->has_input)
+        put_hex(text, "input", ref->input);
     return akv_buf_check(text, "ref", err);
 }
 
@@ -65,6 +85,17 @@ static bool get_u64(uint64_t *out, const char *text, size_t len, const char *key
     return true;
 }
 
+/* NULL when there is no such line, or it is not UTF-8. */
+static int get_text(char **out, const char *text, size_t len, const char *key, struct akv_err *err)
+{
+    size_t n;
+    const char *v = value_of(text, len, key, &n);
+    if (!v || !akv_utf8_valid(v, n, NULL))
+        return 0;
+    *out = akv_strndup(v, n, err);
+    return *out ? 0 : AKV_E_IO;
+}
+
 int akv_ref_parse(struct akv_ref *out, const char *text, size_t len, struct akv_err *err)
 {
     uint64_t version;
@@ -80,5 +111,9 @@ int akv_ref_parse(struct akv_ref *out, const char *text, size_t len, struct akv_
         !get_u64(&out->bytes, text, len, "bytes") || !made_by)
         return akv_fail(err, AKV_E_INPUT, "a damaged ref");
     out->made_by = akv_strndup(made_by, n, err);
-    return out->made_by ? 0 : AKV_E_IO;
+    out->has_input = get_hex(out->input, text, len, "input");
+    if (!out->made_by || get_text(&out->model, text, len, "model", err) < 0 ||
+        get_text(&out->options, text, len, "options", err) < 0)
+        return AKV_E_IO;
+    return 0;
 }

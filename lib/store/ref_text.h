@@ -7,7 +7,8 @@
  *     bytes <decimal>
  *     content <64 hex>
  *     made-by <text to the end of the line>
- * Lines of other keys are passed over. All of these must be there, so that a ref cut short is no ref.
+ *     model <text>, options <text>, input <64 hex>        each only if it is known
+ * Lines of other keys are passed over. Those up to made-by must be there, so that a ref cut short is no ref.
  */
 #ifndef AKV_STORE_REF_TEXT_H
 #define AKV_STORE_REF_TEXT_H

@@ -24,6 +24,8 @@ void akv_ref_release(struct akv_ref *r)
 {
     free(r->name);
     free(r->made_by);
+    free(r->model);
+    free(r->options);
     *r = (struct akv_ref){0};
 }
 
@@ -216,7 +218,8 @@ int akv_store_ref_get(struct akv_store *s, const char *name, const struct akv_ke
 }
 
 /* Append the refs of one root's directory. */
-static int add_refs(struct akv_store *s, const char *home, struct akv_ref **list, size_t *n, struct akv_err *err)
+static int add_refs(struct akv_store *s, const char *home, struct akv_ref **list, size_t *n, akv_bad_ref_fn *bad, void *ctx,
+                    struct akv_err *err)
 {
     struct names pins = {0};
     int dir = -1;
@@ -233,8 +236,15 @@ static int add_refs(struct akv_store *s, const char *home, struct akv_ref **list
             rc = akv_store_fail_dir(s, "refs", home, err);
     }
     for (size_t i = 0; rc >= 0 && i < pins.n; i++) {
-        rc = read_ref(s, dir, pins.list[i], &(*list)[*n], err); /* 0: removed since */
+        struct akv_err why = {0};
+        rc = read_ref(s, dir, pins.list[i], &(*list)[*n], &why); /* 0: removed since */
         *n += rc == 1;
+        if (rc < 0 && bad) {
+            bad(ctx, pins.list[i], &why);
+            rc = 0;
+        } else if (rc < 0) {
+            akv_fail(err, rc, "%s", why.msg);
+        }
     }
 out:
     if (dir >= 0)
@@ -252,12 +262,17 @@ static int by_name(const void *a, const void *b)
 
 int akv_store_refs(struct akv_store *s, struct akv_ref **out, size_t *n, struct akv_err *err)
 {
+    return akv_store_refs_but(s, out, n, NULL, NULL, err);
+}
+
+int akv_store_refs_but(struct akv_store *s, struct akv_ref **out, size_t *n, akv_bad_ref_fn *bad, void *ctx, struct akv_err *err)
+{
     struct names homes = {0};
     *n = 0;
     *out = akv_alloc(0, sizeof **out, err);
     int rc = *out ? list_names(s, ".", is_root_dir, &homes, err) : AKV_E_IO;
     for (size_t i = 0; rc == 0 && i < homes.n; i++)
-        rc = add_refs(s, homes.list[i], out, n, err);
+        rc = add_refs(s, homes.list[i], out, n, bad, ctx, err);
     free_names(&homes);
     if (rc == 0) {
         qsort(*out, *n, sizeof **out, by_name);

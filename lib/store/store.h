@@ -52,10 +52,14 @@ struct akv_ref {
     uint64_t n_tokens, bytes;       /* bytes: of its objects */
     uint8_t content[AKV_SHA_BYTES]; /* SHA-256 over the raw SHA-256s of its pages, first to last */
     char *made_by;
+    char *model;   /* its name, for people; NULL: unknown, and so for what follows */
+    char *options; /* given when the pin was made */
+    bool has_input;
+    uint8_t input[AKV_SHA_BYTES]; /* SHA-256 of the stream that it was made from */
 };
 void akv_ref_release(struct akv_ref *r);
 /*
- * Pin a chain: ref->name, root, tip and made_by (NULL: none) are given; n_tokens, bytes and content are filled in from the
+ * Pin a chain: ref->name, root, tip, made_by (NULL: none) and what follows it are given; n_tokens, bytes and content are filled in from the
  * objects, which must all be there (AKV_E_NO names the page that is not). Atomic; replaces a ref of that name and root.
  * Names: 1 to 200 bytes of UTF-8, no '/', no control bytes, no leading dot; AKV_E_USAGE otherwise, in all calls that take one.
  */
@@ -68,6 +72,9 @@ int akv_store_ref_remove(struct akv_store *s, const char *name, const struct akv
 int akv_store_ref_rename(struct akv_store *s, const char *from, const char *to, const struct akv_key *root, struct akv_err *err);
 /* All refs, sorted by name then root; caller frees with akv_ref_release and free. */
 int akv_store_refs(struct akv_store *s, struct akv_ref **out, size_t *n, struct akv_err *err);
+/* The same; one that cannot be read is told to bad and passed over. */
+typedef void akv_bad_ref_fn(void *ctx, const char *name, const struct akv_err *why);
+int akv_store_refs_but(struct akv_store *s, struct akv_ref **out, size_t *n, akv_bad_ref_fn *bad, void *ctx, struct akv_err *err);
 /*
  * The pages of a ref, first to last: each object is read, checked and handed to fn as it stands (head and rec are valid in the
  * call only; the store must not be used in it). A negative result of fn ends the walk and is returned. A missing or damaged page,
@@ -83,5 +90,9 @@ int akv_store_recent(struct akv_store *s, size_t most, akv_store_page_fn *fn, vo
 /* The pages of a chain from its tip back to page 0. A missing or damaged one: AKV_E_INPUT. */
 int akv_store_ancestry(struct akv_store *s, const struct akv_key *root, const struct akv_key *tip, akv_store_page_fn *fn, void *ctx,
                        struct akv_err *err);
+
+/* The files of a ref as paths below the store: VERSION, its objects first to last (checked as above), the ref. */
+typedef int akv_manifest_fn(void *ctx, const char *sha256, const char *path, struct akv_err *err);
+int akv_store_manifest(struct akv_store *s, const struct akv_ref *ref, akv_manifest_fn *fn, void *ctx, struct akv_err *err);
 
 #endif

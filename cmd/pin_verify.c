@@ -1,0 +1,89 @@
+/* akv-pin --verify: does the store hold what it says? */
+#include <stdio.h>
+
+#include "pin.h"
+
+static void found(void *ctx, const struct akv_flaw *f)
+{
+    struct pin *t = ctx;
+    char line[AKV_ERR_BYTES + 512];
+    if (t->json) {
+        pin_line(t, json_pack("{s:s, s:s, s:s}", "finding", f->kind, "what", f->what, "why", f->why));
+        return;
+    }
+    char *what = cmd_escaped(f->what);
+    snprintf(line, sizeof line, "%s %.600s: %s", f->kind, what, f->why);
+    free(what);
+    cmd_out_line(&t->out, line);
+}
+
+static void tell(struct pin *t, const struct akv_verified *v)
+{
+    char line[512];
+    if (t->json) {
+        pin_line(t, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "objects", (json_int_t)v->objects, "bytes",
+                              (json_int_t)v->bytes, "damaged", (json_int_t)v->damaged, "unreadable", (json_int_t)v->unreadable,
+                              "depends", (json_int_t)v->depends, "open", (json_int_t)v->open, "pins", (json_int_t)v->pins,
+                              "broken_pins", (json_int_t)v->broken_pins));
+        return;
+    }
+    snprintf(line, sizeof line,
+             "%llu objects of %llu bytes: %llu damaged, %llu unreadable, %llu built on those, %llu without a "
+             "predecessor; %llu pins, %llu broken",
+             (unsigned long long)v->objects, (unsigned long long)v->bytes, (unsigned long long)v->damaged,
+             (unsigned long long)v->unreadable, (unsigned long long)v->depends, (unsigned long long)v->open,
+             (unsigned long long)v->pins, (unsigned long long)v->broken_pins);
+    cmd_out_line(&t->out, line);
+}
+
+static void tell_deep(struct pin *t, const struct akv_recomputed *r)
+{
+    char line[256];
+    if (t->json) {
+        pin_line(t, json_pack("{s:I, s:I, s:I, s:I}", "pages", (json_int_t)r->pages, "recomputed", (json_int_t)r->checked, "wrong",
+                              (json_int_t)r->wrong, "too_long", (json_int_t)r->too_long));
+        return;
+    }
+    snprintf(line, sizeof line, "%llu of %llu pages of this model computed again: %llu wrong%s", (unsigned long long)r->checked,
+             (unsigned long long)r->pages, (unsigned long long)r->wrong,
+             r->too_long ? "; some lie beyond the context and were passed over" : "");
+    cmd_out_line(&t->out, line);
+}
+
+/* What only the model can tell: that its weights are still those of the digest that is kept, and that pages are what it computes. */
+static int with_model(struct pin *t, const struct akv_store_work *w, struct akv_err *err)
+{
+    struct akv_session_opts so = {0};
+    struct akv_recomputed done = {0};
+    struct akv_model *m = cmd_model(&t->o, 0);
+    struct akv_session *s = cmd_session(&t->o, m, &so);
+    int rc = akv_session_check_weights(s, err);
+    if (rc == 0 && t->deep) {
+        rc = akv_session_recompute(s, t->sample, w, &done, err);
+        if (rc == 0 || rc == AKV_E_NO)
+            tell_deep(t, &done);
+    }
+    akv_session_close(s);
+    akv_model_close(m);
+    return rc;
+}
+
+int pin_verify(struct pin *t, struct akv_err *err)
+{
+    struct akv_verified done;
+    const struct akv_store_work w = {
+        .cancel = &cmd_cancel, .note = pin_note, .flaw = found, .ctx = t, .n_threads = cmd_threads(&t->o)};
+    int rc = akv_store_verify(t->store, &w, &done, err);
+    if (rc < 0 && rc != AKV_E_NO)
+        return rc;
+    tell(t, &done);
+    if (t->deep || t->model_given) {
+        struct akv_err deep = {0};
+        int deep_rc = with_model(t, &w, &deep);
+        if (deep_rc < 0 && (rc == 0 || deep_rc != AKV_E_NO)) {
+            *err = deep;
+            rc = deep_rc;
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,191 @@
+/* Computing stored pages again, each from its stored predecessors, and comparing the bits. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "run/session.h"
+#include "store/census.h"
+#include "store/chain.h"
+
+struct recomputing {
+    struct akv_session *session;
+    const struct akv_store_work *work;
+    struct akv_census census;
+    uint32_t *candidates; /* entries of this root with whole chains, by name */
+    size_t n;
+    struct akv_object object;
+    uint8_t *body;
+    struct akv_recomputed *done;
+};
+
+static int by_name(const void *a, const void *b, void *ctx)
+{
+    const struct akv_census *c = ctx;
+    return memcmp(c->list[*(const uint32_t *)a].name.b, c->list[*(const uint32_t *)b].name.b, AKV_SHA_BYTES);
+}
+
+static int find_candidates(struct recomputing *r, struct akv_err *err)
+{
+    struct akv_census *c = &r->census;
+    uint64_t root = akv_root_tag(&r->session->head.root);
+    int rc = akv_census_take(c, r->session->store, r->work->cancel, err);
+    if (rc < 0)
+        return rc;
+    r->candidates = akv_alloc(c->n, sizeof *r->candidates, err);
+    if (!r->candidates)
+        return AKV_E_IO;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (!c->list[i].gone && !c->list[i].unread && c->list[i].root == root)
+            r->candidates[r->n++] = i;
+    if (r->n)
+        qsort_r(r->candidates, r->n, sizeof *r->candidates, by_name, c);
+    r->done->pages = r->n;
+    return 0;
+}
+
+/* A page of the chain that comes before the one in question, from the store into the sequence. */
+static int attach(struct recomputing *r, const struct akv_link *link, struct akv_err *err)
+{
+    struct akv_session *s = r->session;
+    struct akv_object_name path;
+    struct akv_page *page;
+    int rc = akv_object_name(&path, &s->head.root, &link->key, err);
+    if (rc == 0)
+        rc = akv_object_read(s->store, &r->object, &path, &s->head, false, err);
+    if (rc == 0)
+        rc = akv_fail(err, AKV_E_NO, "%s: it went away", path.s);
+    if (rc < 0)
+        return rc;
+    rc = akv_pages_admit(s, akv_reader_page(r->object.reader), AKV_FROM_STORE, &page, err);
+    return rc < 0 ? rc : akv_seq_attach(&s->seq, page, err);
+}
+
+static int compute(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_err *err)
+{
+    uint32_t most = akv_engine_max_rows(s->engine);
+    int rc = 0;
+    for (uint32_t at = 0; rc == 0 && at < n;) {
+        struct akv_row rows[AKV_PAGE_TOKENS];
+        uint32_t k = n - at < most ? n - at : most, from = s->seq.n_tokens;
+        for (uint32_t i = 0; i < k; i++)
+            rows[i] = (struct akv_row){.seq = &s->seq, .id = ids[at + i], .pos = from + i};
+        rc = akv_seq_reserve(&s->seq, k, err);
+        if (rc == 0)
+            rc = akv_engine_step(s->engine, rows, k, err);
+        at += k;
+    }
+    return rc;
+}
+
+/* 1: the same bits; 0: others. chain[n] ends with the page in question. */
+static int same_bits(struct recomputing *r, const struct akv_link *chain, size_t n, struct akv_err *err)
+{
+    struct akv_session *s = r->session;
+    const struct akv_link *last = &chain[n - 1];
+    struct akv_object_name path;
+    uint32_t ids[AKV_PAGE_TOKENS];
+    uint8_t sha[AKV_SHA_BYTES];
+    int rc = akv_compute_begin(s, err);
+    for (size_t i = 0; rc == 0 && i + 1 < n; i++)
+        rc = attach(r, &chain[i], err);
+    if (rc == 0)
+        rc = akv_object_name(&path, &s->head.root, &last->key, err);
+    if (rc == 0)
+        rc = akv_object_read(s->store, &r->object, &path, &s->head, true, err);
+    if (rc == 0)
+        rc = akv_fail(err, AKV_E_NO, "%s: it went away", path.s);
+    if (rc == 1) {
+        memcpy(ids, akv_reader_page(r->object.reader)->ids, last->n_tokens * sizeof *ids);
+        rc = compute(s, ids, last->n_tokens, err);
+    }
+    if (rc == 0) {
+        akv_page_to_body(&s->geom, r->body, s->seq.pages[n - 1]->kv, last->n_tokens);
+        rc = akv_sha256(sha, r->body, last->n_tokens * akv_geom_token_bytes(&s->geom), err);
+    }
+    akv_compute_end(s);
+    return rc < 0 ? rc : !memcmp(sha, last->raw_sha, sizeof sha);
+}
+
+static int condemn(struct recomputing *r, const struct akv_link *link, uint32_t index, const char *path, struct akv_err *err)
+{
+    static const char why[] = "computing the page again gives other KV bytes";
+    const struct akv_flaw f = {.kind = "wrong", .what = path, .why = why};
+    struct akv_session *s = r->session;
+    r->done->wrong++;
+    if (r->work->flaw)
+        r->work->flaw(r->work->ctx, &f);
+    int rc = akv_store_batch_begin(s->store, err);
+    if (rc < 0)
+        return rc;
+    rc = akv_store_condemn(s->store, &s->head.root, &link->key, index, why, err);
+    akv_store_batch_end(s->store);
+    return rc;
+}
+
+/* One page. What went away, or to quarantine with one that it was built on, counts as not looked at. */
+static int recompute_page(struct recomputing *r, uint32_t entry, struct akv_err *err)
+{
+    struct akv_session *s = r->session;
+    struct akv_object_name path;
+    struct akv_link *chain;
+    struct akv_key key;
+    size_t n;
+    akv_object_path(&path, &r->census.list[entry].name);
+    if (akv_object_read(s->store, &r->object, &path, &s->head, true, NULL) != 1)
+        return 0;
+    key = akv_reader_page(r->object.reader)->key;
+    if (akv_chain_trace(s->store, &s->head.root, &key, AKV_E_NO, &chain, &n, NULL) < 0)
+        return 0;
+    int rc = 1;
+    if ((n - 1) * AKV_PAGE_TOKENS + chain[n - 1].n_tokens > s->opts.n_ctx)
+        r->done->too_long++;
+    else if ((rc = same_bits(r, chain, n, err)) >= 0)
+        r->done->checked++;
+    if (rc == 0)
+        rc = condemn(r, &chain[n - 1], (uint32_t)n - 1, path.s, err);
+    free(chain);
+    return rc < 0 ? rc : 0;
+}
+
+/* From a place that is another one each time, so that all pages have their turn. */
+static size_t first_of(size_t n)
+{
+    uint64_t random = 0;
+    return n && getrandom(&random, sizeof random, 0) == sizeof random ? (size_t)(random % n) : 0;
+}
+
+int akv_session_recompute(struct akv_session *s, uint64_t most, const struct akv_store_work *w, struct akv_recomputed *done,
+                          struct akv_err *err)
+{
+    struct recomputing r = {.session = s, .work = w, .done = done};
+    *done = (struct akv_recomputed){0};
+    akv_object_init(&r.object);
+    int rc = akv_session_need_store(s, err);
+    if (rc == 0 && !s->store)
+        rc = akv_fail(err, AKV_E_USAGE, "computing pages again needs a store");
+    if (rc == 0)
+        rc = akv_session_need_engine(s, err);
+    if (rc == 0)
+        rc = find_candidates(&r, err);
+    if (rc == 0 && !(r.body = akv_alloc(akv_geom_page_bytes(&s->geom), 1, err)))
+        rc = AKV_E_IO;
+    for (size_t i = 0, first = first_of(r.n); rc == 0 && i < r.n && i < most; i++) {
+        if (akv_session_cancelled(s))
+            rc = akv_fail(err, AKV_E_CANCEL, "interrupted");
+        else
+            rc = recompute_page(&r, r.candidates[(first + i) % r.n], err);
+    }
+    if (rc == 0 && done->wrong)
+        rc = akv_fail(err, AKV_E_NO, "exactness was broken: of %llu pages computed again %llu have other KV bytes",
+                      (unsigned long long)done->checked, (unsigned long long)done->wrong);
+    akv_object_release(&r.object);
+    akv_census_release(&r.census);
+    free(r.candidates);
+    free(r.body);
+    return rc;
+}
+
+int akv_session_check_weights(struct akv_session *s, struct akv_err *err)
+{
+    return akv_model_recheck(s->model, s->pool, s->cache_dir, err);
+}
