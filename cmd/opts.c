@@ -172,6 +172,16 @@ static void check_stats_file(const char *path)
     close(fd);
 }
 
+/* A secret: nobody else may read it, but a group that the administrator chose. */
+static char *read_salt(const char *path, size_t *len)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && ((st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & (S_IWGRP | S_IRWXO)))
+        cmd_die(5, "%s: not a secret: it belongs to another user, or others can read or change it (mode %04o)", path,
+                (unsigned)st.st_mode & 07777u);
+    return cmd_slurp(path, SALT_MAX, len);
+}
+
 struct akv_session *cmd_session(const struct cmd_opts *o, const struct akv_model *m, struct akv_session_opts *so)
 {
     if (o->stats_path)
@@ -194,7 +204,7 @@ struct akv_session *cmd_session(const struct cmd_opts *o, const struct akv_model
     const char *salt_file = getenv("AKV_SALT_FILE");
     char *salt = NULL;
     if (salt_file && *salt_file)
-        so->salt = salt = cmd_slurp(salt_file, SALT_MAX, &so->salt_bytes);
+        so->salt = salt = read_salt(salt_file, &so->salt_bytes);
     struct akv_err err = {0};
     struct akv_session *s;
     if (akv_session_open(&s, m, so, &err) < 0)

@@ -43,6 +43,35 @@ static int find_candidates(struct recomputing *r, struct akv_err *err)
     return 0;
 }
 
+/* First pages first: what is built on a wrong one is wrong for its sake, and leaves with it. */
+static int by_index(const void *a, const void *b, void *ctx)
+{
+    const struct akv_census *c = ctx;
+    const struct akv_census_entry *x = &c->list[*(const uint32_t *)a], *y = &c->list[*(const uint32_t *)b];
+    return x->index != y->index ? (x->index < y->index ? -1 : 1) : memcmp(x->name.b, y->name.b, sizeof x->name.b);
+}
+
+/* Keep `most` of the candidates, from a place that is another one each time, so that all pages have their turn. */
+static int pick(struct recomputing *r, uint64_t most, struct akv_err *err)
+{
+    uint64_t random = 0;
+    if (r->n > most) {
+        uint32_t *picked = akv_alloc((size_t)most, sizeof *picked, err);
+        if (!picked)
+            return AKV_E_IO;
+        if (getrandom(&random, sizeof random, 0) < 0)
+            random = 0;
+        for (size_t i = 0; i < most; i++)
+            picked[i] = r->candidates[(random % r->n + i) % r->n];
+        free(r->candidates);
+        r->candidates = picked;
+        r->n = (size_t)most;
+    }
+    if (r->n)
+        qsort_r(r->candidates, r->n, sizeof *r->candidates, by_index, &r->census);
+    return 0;
+}
+
 /* A page of the chain that comes before the one in question, from the store into the sequence. */
 static int attach(struct recomputing *r, const struct akv_link *link, struct akv_err *err)
 {
@@ -147,13 +176,6 @@ static int recompute_page(struct recomputing *r, uint32_t entry, struct akv_err 
     return rc < 0 ? rc : 0;
 }
 
-/* From a place that is another one each time, so that all pages have their turn. */
-static size_t first_of(size_t n)
-{
-    uint64_t random = 0;
-    return n && getrandom(&random, sizeof random, 0) == sizeof random ? (size_t)(random % n) : 0;
-}
-
 int akv_session_recompute(struct akv_session *s, uint64_t most, const struct akv_store_work *w, struct akv_recomputed *done,
                           struct akv_err *err)
 {
@@ -167,13 +189,15 @@ int akv_session_recompute(struct akv_session *s, uint64_t most, const struct akv
         rc = akv_session_need_engine(s, err);
     if (rc == 0)
         rc = find_candidates(&r, err);
+    if (rc == 0)
+        rc = pick(&r, most, err);
     if (rc == 0 && !(r.body = akv_alloc(akv_geom_page_bytes(&s->geom), 1, err)))
         rc = AKV_E_IO;
-    for (size_t i = 0, first = first_of(r.n); rc == 0 && i < r.n && i < most; i++) {
+    for (size_t i = 0; rc == 0 && i < r.n; i++) {
         if (akv_session_cancelled(s))
             rc = akv_fail(err, AKV_E_CANCEL, "interrupted");
         else
-            rc = recompute_page(&r, r.candidates[(first + i) % r.n], err);
+            rc = recompute_page(&r, r.candidates[i], err);
     }
     if (rc == 0 && done->wrong)
         rc = akv_fail(err, AKV_E_NO, "exactness was broken: of %llu pages computed again %llu have other KV bytes",

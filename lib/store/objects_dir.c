@@ -26,12 +26,21 @@ static const char *base(const struct akv_object_name *name)
 
 /* ---- quarantine ---- */
 
+/* quarantine/, made when a copy has left it out. */
+static int open_quarantine(struct akv_store *s)
+{
+    if (s->quarantine >= 0)
+        return dup(s->quarantine);
+    (void)mkdirat(s->root, "quarantine", 0700);
+    return akv_store_dir(s->root, "quarantine");
+}
+
 /* Move to quarantine/ under a free name; to receives it. */
-static bool move_away(struct akv_store *s, const struct akv_object_name *name, char to[96])
+static bool move_away(struct akv_store *s, const struct akv_object_name *name, int dir, char to[96])
 {
     for (unsigned i = 0; i < 10000; i++) {
         snprintf(to, 96, "%.2s%.62s.%u", name->s, base(name), i);
-        if (akv_file_rename(s->objects, name->s, s->quarantine, to, RENAME_NOREPLACE) == 0)
+        if (akv_file_rename(s->objects, name->s, dir, to, RENAME_NOREPLACE) == 0)
             return true;
         if (errno != EEXIST)
             return false;
@@ -39,27 +48,36 @@ static bool move_away(struct akv_store *s, const struct akv_object_name *name, c
     return false;
 }
 
-static void dir_set_aside(struct akv_store *s, const struct akv_object_name *name, const struct akv_object_info *seen,
-                          const char *reason)
+static void write_reason(int dir, const struct akv_object_name *name, const char *to, const char *reason)
 {
-    struct stat st;
-    char to[96], note[104];
-    if (s->quarantine < 0 || fstatat(s->objects, name->s, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return;
-    if (seen && seen->instance != st.st_ino)
-        return; /* another process has put a good one there since */
-    if (!move_away(s, name, to))
-        return;
+    char note[104];
+    struct akv_buf b;
     snprintf(note, sizeof note, "%s.why", to);
-    int out = akv_file_open(s->quarantine, note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int out = akv_file_open(dir, note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (out < 0)
         return;
-    struct akv_buf b;
     akv_buf_init(&b, 0);
     akv_buf_printf(&b, "object %s\nreason %s\n", name->s, reason);
     (void)akv_write_all(out, b.data, b.len, note, NULL);
     akv_buf_release(&b);
     close(out);
+}
+
+static void dir_set_aside(struct akv_store *s, const struct akv_object_name *name, const struct akv_object_info *seen,
+                          const char *reason)
+{
+    struct stat st;
+    char to[96];
+    if (s->objects < 0 || fstatat(s->objects, name->s, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    if (seen && seen->instance != st.st_ino)
+        return; /* another process has put a good one there since */
+    int dir = open_quarantine(s);
+    if (dir < 0)
+        return;
+    if (move_away(s, name, dir, to))
+        write_reason(dir, name, to, reason);
+    close(dir);
 }
 
 /* ---- reading ---- */

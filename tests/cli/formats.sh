@@ -642,7 +642,7 @@ fi
 
 if t_begin "a root follows from model, KV dtype and salt as the pages say" tiny python3 zstd; then
     export AKV_MODEL=$TINY
-    printf 'a secret of some length\n' >salt
+    printf 'a secret of some length\n' >salt && chmod 600 salt
     t_sh 0 'akv-tokenize --raw text >full.tok'
     for kv in f16 f32; do
         t_run 0 akv-prefill --kv $kv -o root.akv full.tok

@@ -1,0 +1,111 @@
+# A store of limited size: quota and collection from the command line, with runs that save.
+. "$(dirname "$0")/../lib.sh"
+t_begin "what these tests run on is there" tiny jq || {
+    t_end
+    exit
+}
+
+export AKV_MODEL=$TINY
+for x in a b c d e f; do # of three pages each, with nothing in common
+    jq -nc --arg x $x '{akv: "tokens/1", id: $x, n: 150, tokens: [($x | explode[0]), (range(149) | (. * 7 + 11) % 300)]}' >$x.tok
+done
+answer='jq -c "[.text, .tokens]"'
+bytes_of() {
+    find "$1/objects" -type f -printf '%s\n' | awk '{ s += $1 } END { print s + 0 }'
+}
+# hit NAME: "yes" when its full pages are there: the tail of a run that generated is longer than the prompt's.
+hit() {
+    rm -f stats
+    akv-restore -s store --stats=stats "$1.tok" >/dev/null
+    jq -r 'if .cached_tokens >= 128 then "yes" else .hit end' stats
+}
+
+akv-prefill -q -s one --save -o /dev/null a.tok
+chain=$(bytes_of one)
+akv-prefill -o a.akv a.tok && akv-pin -q -s store anchor <a.akv || exit 1
+
+t_begin "D6 a quota under the pins is refused, and nothing is written"
+find store -type f -exec stat -c '%n %i %s %Y' {} + | sort >before
+t_run 2 akv-pin -s store --quota $((chain - 1))
+t_err_line "^akv-pin: store: a quota of $((chain - 1)) bytes is less than the $chain that pins hold\$"
+find store -type f ! -name lock -exec stat -c '%n %i %s %Y' {} + | sort >after
+t_same <(grep -v /lock before) after
+t_begin "D6 the quota is kept in the store, and told"
+t_run 0 akv-pin -s store --quota 1G --json
+t_is "$(jq -c '[.quota, .deleted, .pinned_bytes, .bytes]' "$t_stdout")" "[1073741824,0,$chain,$chain]" "what is said"
+t_grep store/config config '^quota=1073741824$'
+t_grep store/config config '^codec=planes$'
+for size in 4096K 4M 4194304; do
+    t_run 0 akv-pin -s store --quota $size
+    t_grep store/config config '^quota=4194304$'
+done
+t_run 0 akv-pin -s store --quota none
+t_is "$(cat store/config)" codec=planes "the config"
+
+t_begin "D6 runs that save under a quota: the longest unused goes, the pin and the chain in use stay, answers do not change"
+most=$((chain * 7 / 2))
+t_run 0 akv-pin -s store --quota $most
+for x in b c d e f; do
+    t_sh 0 "akv-gen -n 8 --json $x.tok | $answer >cold.json"
+    t_sh 0 "akv-gen -n 8 --json -s store --save $x.tok | $answer"
+    t_out_is cold.json
+    t_is "$(hit $x)" yes "hit of the last one, $x"
+    t_is "$(hit a)" yes "hit of the pin"
+    [ "$(bytes_of store)" -le $most ] || t_fail "the quota is exceeded"
+    t_is "$(sed -n 's/^bytes 0*//p' store/usage)" "$(bytes_of store)" "the count"
+done
+t_is "$(hit b)" none "hit of the first one"
+t_is "$(hit e)" yes "hit of the last but one"
+t_run 0 akv-pin -s store --verify
+t_begin "D6 restoring counts as use"
+hit e >/dev/null
+for x in b c; do
+    hit e >/dev/null
+    t_run 0 akv-prefill -q -s store --save -o /dev/null $x.tok
+done
+t_is "$(hit e)" yes "hit of what was restored in between"
+t_begin "D6 no room at all: the answer is complete, the store as it was, exit 5"
+t_run 0 akv-pin -s store --quota $((chain + chain / 8))
+t_is "$(bytes_of store)" "$chain" "bytes left beside the pin"
+t_sh 0 "akv-gen -n 8 --json d.tok | $answer >cold.json"
+akv-gen -n 8 --json -s store --save d.tok >reply 2>err
+t_is $? 5 "the exit status"
+t_sh 0 "$answer reply"
+t_out_is cold.json
+t_grep err stderr '^akv-gen: store: no room for [0-9]+ bytes under the quota of '
+t_is "$(wc -l <err)" 1 "lines on stderr"
+t_is "$(bytes_of store)" "$chain" "bytes left beside the pin"
+t_is "$(find store/tmp -type f | wc -l)" 0 "temps"
+t_sh 5 "akv-prefill d.tok | akv-pin -s store d"
+t_err_line '^akv-pin: standard input: record [0-9]+: store: no room'
+t_is "$(akv-pin -s store --list --json | jq -r .name)" anchor "the pins"
+
+t_begin "collecting: what no pin holds, unless it was used in the last ten minutes"
+t_run 0 akv-pin -s store --quota none
+akv-prefill -q -s store --save -o /dev/null b.tok
+touch store/tmp/1.1 && touch -d '20 minutes ago' store/tmp/1.0
+t_run 0 akv-pin -s store --gc
+t_out '^deleted 0 objects of 0 bytes and 1 temporary files; '
+t_is "$(hit b)" yes "hit of what was just saved"
+find store/objects -type f -exec touch -d '20 minutes ago' {} +
+t_run 0 akv-pin -s store --gc --dry-run --json
+t_is "$(jq -c '[.dry_run, .deleted, .deleted_bytes, .bytes, .pinned_bytes]' "$t_stdout")" "[true,3,$chain,$chain,$chain]" "what would go"
+t_is "$(bytes_of store)" $((2 * chain)) "bytes after a dry run"
+t_run 0 akv-pin -s store --gc
+t_is "$(bytes_of store)" "$chain" "bytes after a collection"
+t_is "$(hit a)$(hit b)" yesnone "hits"
+t_begin "collecting by force: all that no pin holds"
+akv-prefill -q -s store --save -o /dev/null b.tok
+t_run 0 akv-pin -s store --gc --force
+t_is "$(bytes_of store)" "$chain" "bytes after a collection"
+t_is "$(find store/tmp -type f | wc -l)" 0 "temps"
+t_run 0 akv-pin -s store --remove anchor
+t_run 0 akv-pin -s store --gc --force
+t_is "$(bytes_of store)" 0 "bytes without a pin"
+t_begin "wrong usage"
+for args in "--quota 0" "--quota 4g" "--quota 4GB" "--quota -1" "--quota ''" "--quota 1M --gc" "--gc x" "--quota 1M --force" "--dry-run --list" \
+    "--quota 99999999999999999999"; do
+    t_run 2 bash -c "akv-pin -s store $args"
+    t_err_line '^akv-pin: '
+done
+t_end
