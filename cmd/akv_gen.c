@@ -1,6 +1,7 @@
 /* akv-gen: answer requests. */
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,7 @@ struct tool {
     const char **stop;
     struct akv_model *model;
     struct cmd_out out;
+    int write_error; /* why text could not be written; 0: it could */
 };
 
 static void options(struct tool *t, int argc, char **argv)
@@ -210,8 +212,10 @@ static int put_text(void *ctx, const char *text, size_t len)
 {
     struct tool *t = ctx;
     cmd_progress_end();
-    cmd_out_write(&t->out, text, len);
-    return 0;
+    if (cmd_out_try(&t->out, text, len))
+        return 0;
+    t->write_error = errno;
+    return 1;
 }
 
 /* One request. Returns the library's code; *err says why. */
@@ -226,7 +230,11 @@ static int answer(void *ctx, struct akv_session *s, const struct akv_request *r,
     struct akv_err save_err = {0};
     t->gen.text = t->json ? NULL : put_text;
     t->gen.ctx = t;
+    void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN); /* what was computed is saved before we go */
     int rc = akv_session_generate(s, r, &t->gen, &reply, &st, &save_err, err);
+    signal(SIGPIPE, on_pipe);
+    if (t->write_error)
+        cmd_out_fail(&t->out, t->write_error, on_pipe == SIG_DFL);
     if (rc == 0) {
         if (t->json)
             print_json(t, r, &reply, &st);

@@ -133,6 +133,10 @@ struct cmd_out {
 };
 /* -o FILE, or standard output. binary: refuse a terminal. */
 void cmd_out_open(struct cmd_out *o, const char *path, bool binary);
+/* false: not all could be written, errno says why. With SIGPIPE ignored a reader that has gone is EPIPE. */
+bool cmd_out_try(struct cmd_out *o, const void *p, size_t n);
+/* Die as a write that failed with this errno does: with status 5, by SIGPIPE when the reader has gone and `pipe_kills`. */
+_Noreturn void cmd_out_fail(struct cmd_out *o, int error, bool pipe_kills);
 void cmd_out_write(struct cmd_out *o, const void *p, size_t n); /* or die with status 5 */
 void cmd_out_line(struct cmd_out *o, const char *text);         /* the text and a newline */
 /* Flush, sync and move into place; dies on failure. */

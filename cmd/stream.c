@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,7 +229,7 @@ void cmd_out_open(struct cmd_out *o, const char *path, bool binary)
         cmd_die(2, "will not write a binary stream to a terminal: redirect it or use -o FILE");
 }
 
-void cmd_out_write(struct cmd_out *o, const void *p, size_t n)
+bool cmd_out_try(struct cmd_out *o, const void *p, size_t n)
 {
     const char *at = p;
     while (n) {
@@ -236,10 +237,29 @@ void cmd_out_write(struct cmd_out *o, const void *p, size_t n)
         if (w < 0 && errno == EINTR && !cmd_cancel)
             continue;
         if (w < 0)
-            die_errno(o->name, "cannot write");
+            return false;
         at += w;
         n -= (size_t)w;
     }
+    return true;
+}
+
+void cmd_out_fail(struct cmd_out *o, int error, bool pipe_kills)
+{
+    if (error == EPIPE && pipe_kills) {
+        cmd_progress_end();
+        cmd_out_remove_temps();
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    errno = error;
+    die_errno(o->name, "cannot write");
+}
+
+void cmd_out_write(struct cmd_out *o, const void *p, size_t n)
+{
+    if (!cmd_out_try(o, p, n))
+        cmd_out_fail(o, errno, false);
 }
 
 void cmd_out_line(struct cmd_out *o, const char *text)

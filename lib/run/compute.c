@@ -13,7 +13,7 @@ int akv_compute_begin(struct akv_session *s, struct akv_err *err)
         return rc;
     rc = akv_seq_open(&s->seq, s->arena, s->opts.n_ctx, err);
     s->seq_open = rc == 0;
-    s->n_sealed = s->n_restored = 0;
+    s->n_keys = s->n_sealed = s->n_restored = 0;
     return rc;
 }
 
@@ -32,8 +32,7 @@ static void progress(struct akv_session *s, const char *what, uint32_t done, uin
 }
 
 /* Tails of the anchors that later requests will begin with, as soon as their page holds them. */
-static int save_anchor_tails(struct akv_session *s, const struct akv_record *rec, uint32_t from, struct akv_stats *st,
-                             struct akv_err *err)
+static int save_anchor_tails(struct akv_session *s, const struct akv_record *rec, uint32_t from, struct akv_err *err)
 {
     if (!s->opts.save || !s->store)
         return 0;
@@ -42,7 +41,7 @@ static int save_anchor_tails(struct akv_session *s, const struct akv_record *rec
         bool kept = !strcmp(a->name, "system") || !strcmp(a->name, "tools");
         if (!kept || a->at <= from || a->at > s->seq.n_tokens)
             continue;
-        int rc = akv_pages_tail(s, a->at, false, false, st, err);
+        int rc = akv_pages_tail(s, a->at, false, false, err);
         if (rc < 0)
             return rc;
     }
@@ -78,7 +77,7 @@ static int step(struct akv_session *s, const uint32_t *ids, uint32_t from, uint3
 }
 
 static int compute_rest(struct akv_session *s, const struct akv_record *rec, float *logits, const struct scoring *score,
-                        struct akv_stats *st, struct akv_err *err)
+                        struct akv_err *err)
 {
     uint32_t n = (uint32_t)rec->n, start = s->seq.n_tokens;
     uint32_t most = akv_engine_max_rows(s->engine);
@@ -90,9 +89,9 @@ static int compute_rest(struct akv_session *s, const struct akv_record *rec, flo
         uint32_t from = s->seq.n_tokens, rows = n - from < most ? n - from : most;
         int rc = step(s, rec->ids, from, rows, from + rows == n ? logits : NULL, score, err);
         if (rc == 0)
-            rc = akv_pages_flush(s, st, err);
+            rc = akv_pages_flush(s, err);
         if (rc == 0)
-            rc = save_anchor_tails(s, rec, from, st, err);
+            rc = save_anchor_tails(s, rec, from, err);
         if (rc < 0)
             return rc;
         progress(s, "prefill", s->seq.n_tokens - start, n - start);
@@ -160,11 +159,11 @@ int akv_compute_prompt(struct akv_session *s, const struct akv_request *r, float
     if (!whole || logits)
         rc = akv_session_need_engine(s, err);
     if (rc == 0)
-        rc = akv_pages_flush(s, st, err); /* restored pages go to the output and count as sealed */
+        rc = akv_pages_flush(s, err); /* restored pages go to the output and count as sealed */
     if (rc == 0)
-        rc = save_anchor_tails(s, rec, 0, st, err);
+        rc = save_anchor_tails(s, rec, 0, err);
     if (rc == 0 && !whole)
-        rc = compute_rest(s, rec, logits, per_token ? &score : NULL, st, err);
+        rc = compute_rest(s, rec, logits, per_token ? &score : NULL, err);
     else if (rc == 0 && logits)
         rc = query_last(s, rec, logits, err);
     st->prefill_ms = akv_now_ms() - start;
@@ -194,7 +193,10 @@ int akv_session_prefill(struct akv_session *s, const struct akv_request *r, stru
     s->can_go_on = true;
     int rc = akv_compute_prompt(s, r, NULL, NULL, NULL, st, err);
     if (rc == 0)
-        rc = akv_pages_tail(s, s->seq.n_tokens, true, true, st, err);
+        rc = akv_pages_tail(s, s->seq.n_tokens, true, true, err);
+    int drained = akv_pages_drain(s, st, rc < 0 ? NULL : err); /* what was computed is kept, whatever happened */
+    if (rc == 0)
+        rc = drained;
     if (rc == 0 && s->writer)
         rc = akv_output_request(s, r, err);
     akv_compute_end(s);

@@ -172,7 +172,7 @@ static int take(struct run *g, uint32_t id, struct akv_err *err)
 }
 
 /* The loop: sample, take, evaluate. Ends with reply->finish_reason set. */
-static int loop(struct run *g, struct akv_stats *st, struct akv_err *err)
+static int loop(struct run *g, struct akv_err *err)
 {
     struct akv_session *s = g->s;
     g->reply->finish_reason = g->fits_less ? "context" : "length";
@@ -195,7 +195,7 @@ static int loop(struct run *g, struct akv_stats *st, struct akv_err *err)
             break;
         rc = akv_compute_token(s, id, s->logits, err);
         if (rc == 0)
-            rc = akv_pages_flush(s, st, err);
+            rc = akv_pages_flush(s, err);
         if (rc < 0)
             return rc;
     }
@@ -218,13 +218,13 @@ static int generate(struct run *g, struct akv_stats *st, struct akv_err *err)
     st->ttft_ms = akv_now_ms() - start;
     double decode = akv_now_ms();
     if (rc == 0)
-        rc = loop(g, st, err);
+        rc = loop(g, err);
     st->decode_ms = akv_now_ms() - decode;
     st->completion_tokens = (uint32_t)g->reply->n;
     /* what was evaluated is kept even when the reader has gone */
     if ((rc == 0 || rc == AKV_E_CANCEL) && s->seq_open) {
         struct akv_err tail_err = {0};
-        if (akv_pages_tail(s, s->seq.n_tokens, false, true, st, &tail_err) < 0 && !s->save_err.code)
+        if (akv_pages_tail(s, s->seq.n_tokens, false, true, &tail_err) < 0 && !s->save_err.code)
             s->save_err = tail_err;
     }
     return rc;
@@ -241,6 +241,7 @@ int akv_session_generate(struct akv_session *s, const struct akv_request *r, con
         return akv_fail(err, AKV_E_USAGE, "a session that writes a stream does not generate");
     akv_buf_init(&g.text, 0);
     int rc = r->rec.n > s->opts.n_ctx || !r->rec.n ? akv_compute_prompt(s, r, NULL, NULL, NULL, st, err) : generate(&g, st, err);
+    (void)akv_pages_drain(s, st, NULL); /* without an output, what fails is the save */
     akv_compute_end(s);
     reply->text_len = g.text.len;
     reply->text = akv_buf_steal(&g.text);

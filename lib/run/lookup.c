@@ -13,6 +13,8 @@ int64_t akv_walk(struct akv_session *s, const uint32_t *ids, uint32_t n, akv_pag
         uint32_t i = at / AKV_PAGE_TOKENS;
         int rc = akv_page_key(&s->keys[i], parent, ids + at, AKV_PAGE_TOKENS, err);
         if (rc == 0)
+            s->n_keys = i + 1;
+        if (rc == 0)
             rc = attempt(s, &(struct akv_place){&s->keys[i], parent, i, ids + at, AKV_PAGE_TOKENS}, st, err);
         if (rc < 0)
             return rc;

@@ -97,8 +97,7 @@ int akv_session_open(struct akv_session **out, const struct akv_model *m, const 
     if (rc < 0)
         goto fail;
     s->keys = akv_alloc(ctx_pages(s) + 1, sizeof *s->keys, err);
-    s->body = akv_alloc(akv_geom_page_bytes(&s->geom), 1, err);
-    if (!s->keys || !s->body) {
+    if (!s->keys) {
         rc = AKV_E_IO;
         goto fail;
     }
@@ -115,6 +114,7 @@ void akv_session_close(struct akv_session *s)
         return;
     if (s->seq_open)
         akv_seq_close(&s->seq);
+    akv_outbox_close(s->outbox);
     akv_writer_abort(s->writer);
     akv_store_close(s->store);
     akv_engine_close(s->engine);
@@ -126,7 +126,6 @@ void akv_session_close(struct akv_session *s)
     akv_coder_release(&s->coder);
     akv_buf_release(&s->scratch);
     free(s->logits);
-    free(s->body);
     free(s->keys);
     free(s->store_dir);
     free(s->cache_dir);

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/sampler.h"
 #include "run/input.h"
+#include "run/outbox.h"
 #include "run/request.h"
 #include "run/root.h"
 #include "store/store.h"
@@ -43,13 +44,13 @@ struct akv_session {
     /* the request being run */
     struct akv_seq seq;
     bool seq_open;
-    struct akv_key *keys; /* of the sealed pages of seq: [pages of n_ctx] */
-    uint32_t n_sealed, n_restored;
+    struct akv_key *keys; /* of the prompt's and then of seq's full pages: [pages of n_ctx], the first n_keys are known */
+    uint32_t n_keys, n_sealed, n_restored;
     struct akv_sampler *sampler;
     float *logits; /* [n_vocab] */
 
-    uint8_t *body; /* one page's body: decode and encode scratch */
     struct akv_coder coder;
+    struct akv_outbox *outbox; /* opened at the first page to deliver */
     struct akv_buf coded, scratch;
     struct akv_stats fed;    /* what reading the input's pages cost since the last request: restore_ms, bytes_read, bytes_written */
     struct akv_err save_err; /* the first failure to publish: saving stops, the run goes on */
@@ -79,16 +80,15 @@ int akv_pages_write(struct akv_session *s, const struct akv_page_rec *rec, struc
  */
 int akv_pages_pass(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_stats *st,
                    struct akv_err *err);
-/* Encode the first n tokens of a page held in memory as the page `key`; rec borrows session scratch until the next call. */
-int akv_pages_encode(struct akv_session *s, const struct akv_page *p, uint32_t n, const struct akv_key *key,
-                     const struct akv_key *parent, enum akv_codec codec, struct akv_page_rec *rec, struct akv_err *err);
 /* Seal the pages of seq that filled since the last call and deliver them. */
-int akv_pages_flush(struct akv_session *s, struct akv_stats *st, struct akv_err *err);
+int akv_pages_flush(struct akv_session *s, struct akv_err *err);
 /*
  * Deliver the first n tokens of seq's page n/64 as a tail (nothing to do when n % 64 == 0): to the output when `write`, to the store
  * when saving. is_tip: seal the page, so that the next request may find it.
  */
-int akv_pages_tail(struct akv_session *s, uint32_t n, bool write, bool is_tip, struct akv_stats *st, struct akv_err *err);
+int akv_pages_tail(struct akv_session *s, uint32_t n, bool write, bool is_tip, struct akv_err *err);
+/* Wait until what was delivered is where it belongs. Before the output is written to directly, and before a request ends. */
+int akv_pages_drain(struct akv_session *s, struct akv_stats *st, struct akv_err *err);
 
 /* ---- lookup.c ---- */
 

@@ -143,6 +143,27 @@ int akv_body_encode(struct akv_coder *c, const struct akv_geom *g, const uint8_t
     return akv_buf_check(out, "page body", err);
 }
 
+int akv_page_encode(struct akv_coder *c, const struct akv_geom *g, const uint8_t *page, enum akv_codec want,
+                    struct akv_page_rec *rec, struct akv_buf *out, struct akv_err *err)
+{
+    size_t raw = rec->n_tokens * akv_geom_token_bytes(g), start = out->len;
+    const uint8_t *body = page;
+    if (rec->n_tokens < AKV_PAGE_TOKENS) {
+        uint8_t *packed = scratch(&c->body, raw, err);
+        if (!packed)
+            return AKV_E_IO;
+        akv_page_to_body(g, packed, page, rec->n_tokens);
+        body = packed;
+    }
+    int rc = akv_sha256(rec->raw_sha, body, raw, err);
+    if (rc == 0)
+        rc = akv_body_encode(c, g, body, raw, want, &rec->codec, out, err);
+    rec->raw_bytes = raw;
+    rec->coded = (const uint8_t *)out->data + start;
+    rec->coded_bytes = out->len - start;
+    return rc;
+}
+
 /* Exactly one frame, with the content size and checksum that the format asks for. */
 static int check_frame(const struct akv_page_rec *rec, struct akv_err *err)
 {
@@ -186,6 +207,19 @@ int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct 
     int rc = body ? akv_body_decode(c, g, rec, body, err) : AKV_E_IO;
     if (rc == 0)
         akv_body_to_page(g, page, body, rec->n_tokens);
+    return rc;
+}
+
+int akv_page_recode(struct akv_coder *c, const struct akv_geom *g, enum akv_codec want, struct akv_page_rec *rec,
+                    struct akv_buf *out, struct akv_err *err)
+{
+    size_t start = out->len;
+    uint8_t *body = scratch(&c->body, (size_t)rec->raw_bytes, err);
+    int rc = body ? akv_body_decode(c, g, rec, body, err) : AKV_E_IO;
+    if (rc == 0)
+        rc = akv_body_encode(c, g, body, (size_t)rec->raw_bytes, want, &rec->codec, out, err);
+    rec->coded = (const uint8_t *)out->data + start;
+    rec->coded_bytes = out->len - start;
     return rc;
 }
 

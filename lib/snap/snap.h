@@ -62,6 +62,15 @@ void akv_coder_release(struct akv_coder *c);
  */
 int akv_body_encode(struct akv_coder *c, const struct akv_geom *g, const uint8_t *body, size_t raw_bytes, enum akv_codec want,
                     enum akv_codec *used, struct akv_buf *out, struct akv_err *err);
+/*
+ * The first rec->n_tokens tokens of an in-memory page (akv_geom_page_bytes): appends the frame to out and fills in rec's sizes, codec,
+ * SHA-256 and coded, which points into out.
+ */
+int akv_page_encode(struct akv_coder *c, const struct akv_geom *g, const uint8_t *page, enum akv_codec want,
+                    struct akv_page_rec *rec, struct akv_buf *out, struct akv_err *err);
+/* The same page in another codec: appends the frame to out, which rec->coded points into afterwards. */
+int akv_page_recode(struct akv_coder *c, const struct akv_geom *g, enum akv_codec want, struct akv_page_rec *rec,
+                    struct akv_buf *out, struct akv_err *err);
 /* Decode into body[raw_bytes]; the frame's content checksum is verified. */
 int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body,
                     struct akv_err *err);
