@@ -167,6 +167,19 @@ static json_t *json_prompt_logprobs(const struct akv_reply *r, const uint32_t *i
     return list;
 }
 
+/* The whole of the tokens with control tokens spelled out, where that is not the text: calls of tools may be marked by them. */
+static void add_raw(struct tool *t, json_t *line, const struct akv_reply *reply)
+{
+    char *raw;
+    size_t len;
+    struct akv_err err = {0};
+    if (akv_decode(t->model, reply->ids, reply->n, false, &raw, &len, &err) < 0)
+        cmd_die_err(&err);
+    if (len != reply->text_len || memcmp(raw, reply->text, len) != 0)
+        json_object_set_new(line, "raw", json_text(raw, len));
+    free(raw);
+}
+
 static double per_second(double n, double ms)
 {
     return ms > 0 ? n * 1e3 / ms : 0;
@@ -187,6 +200,7 @@ static void print_json(struct tool *t, const struct akv_request *r, const struct
                   "decode_per_second", per_second(st->completion_tokens > 1 ? st->completion_tokens - 1 : 0, st->decode_ms));
     size_t n;
     const uint32_t *ids = akv_request_ids(r, &n);
+    add_raw(t, line, reply);
     if (reply->logprobs)
         json_object_set_new(line, "logprobs", json_logprobs(reply));
     if (reply->prompt_logprobs)

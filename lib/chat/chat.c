@@ -245,7 +245,7 @@ static int chat_record(const struct akv_model *model, const struct akv_chat_requ
     if (rc == 0)
         rc = akv_chat_layout_make(&l, &t, r, err);
     if (rc == 0)
-        rc = akv_chat_find_givens(&g, model->tok, r, &l, notes, err);
+        rc = akv_chat_find_givens(&g, model->tok, r, &l, &t, notes, err);
     if (rc == 0)
         rc = akv_chat_encode(&c, model->tok, &l.text, g.v, g.n, err);
     if (rc < 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "chat/chat_body.h"
 
 void akv_chat_givens_release(struct akv_chat_givens *g)
 {
@@ -89,33 +90,63 @@ static bool find_content(const struct akv_chat_layout *l, size_t k, const json_t
     return true;
 }
 
-int akv_chat_find_givens(struct akv_chat_givens *g, const struct akv_tok *tok, const struct akv_chat_request *r,
-                         const struct akv_chat_layout *l, struct akv_buf *notes, struct akv_err *err)
+/*
+ * Where the ids of message k go. Content alone: in its place. If that is not all there is, or has no place of its own, all that the
+ * template writes for the message. *why: NULL, or why they cannot be used.
+ */
+static int place_given(struct akv_chat_given *g, const struct akv_tok *tok, const struct akv_chat_layout *l,
+                       const struct akv_chat_opener *o, const json_t *m, size_t k, const char **why, struct akv_err *err)
 {
+    const json_t *content = json_object_get(m, "content");
+    bool calls = json_array_size(json_object_get(m, "tool_calls")) > 0, said = false;
+    int rc = calls ? 0 : is_said_by(tok, &g->ids, content, &said, err);
+    *why = NULL;
+    if (rc < 0 || (said && find_content(l, k, content, g)))
+        return rc;
+    if (!calls && !said) {
+        *why = "they do not spell the content";
+    } else if ((!calls && !json_string_length(content)) || !akv_chat_find_body(l, tok, o, k, &g->from, &g->to)) {
+        *why = "the template does not write the message as a reply";
+    } else {
+        struct akv_buf reply;
+        akv_buf_init(&reply, 0);
+        rc = akv_tok_decode(tok, g->ids.v, g->ids.n, false, &reply, err);
+        if (rc == 0 && !clean(&reply))
+            rc = akv_fail(err, AKV_E_IO, "out of memory for a reply");
+        if (rc == 0)
+            *why = akv_chat_body_differs(&reply, l->text.data + g->from, g->to - g->from, m);
+        akv_buf_release(&reply);
+    }
+    return rc;
+}
+
+int akv_chat_find_givens(struct akv_chat_givens *g, const struct akv_tok *tok, const struct akv_chat_request *r,
+                         const struct akv_chat_layout *l, struct akv_chat_tmpl *t, struct akv_buf *notes, struct akv_err *err)
+{
+    struct akv_chat_opener o = {0};
     g->v = akv_alloc(l->n, sizeof *g->v, err);
-    if (!g->v)
-        return AKV_E_IO;
+    int rc = g->v ? 0 : AKV_E_IO;
     size_t last = 0;
-    for (size_t k = 0; k < l->n; k++) {
-        const json_t *m = json_array_get(r->sent, k), *content = json_object_get(m, "content"),
-                     *list = json_object_get(m, "akv_ids");
+    for (size_t k = 0; rc == 0 && k < l->n; k++) {
+        const json_t *m = json_array_get(r->sent, k), *list = json_object_get(m, "akv_ids");
         if (!json_array_size(list))
             continue;
+        if (!o.text)
+            akv_chat_find_opener(&o, l, t, r);
         struct akv_chat_given *v = &g->v[g->n++];
-        bool said = false;
-        int rc = read_ids(list, k, akv_tok_n_vocab(tok), &v->ids, err);
+        const char *why = NULL;
+        rc = read_ids(list, k, akv_tok_n_vocab(tok), &v->ids, err);
         if (rc == 0)
-            rc = is_said_by(tok, &v->ids, content, &said, err);
-        if (rc < 0)
-            return rc;
-        if (said && find_content(l, k, content, v) && v->from >= last) {
+            rc = place_given(v, tok, l, &o, m, k, &why, err);
+        if (rc == 0 && !why && v->from >= last) {
             last = v->to;
-            continue;
+        } else if (rc == 0) {
+            akv_chat_warn(notes, "messages[%zu].akv_ids: not used, the text is tokenised: %s", k,
+                          why ? why : "their places overlap");
+            akv_ids_release(&v->ids);
+            g->n--;
         }
-        akv_chat_warn(notes, "messages[%zu].akv_ids: not used, the text is tokenised: %s", k,
-                      said ? "the template does not write the content as it is" : "they do not spell the content");
-        akv_ids_release(&v->ids);
-        g->n--;
     }
-    return 0;
+    akv_chat_opener_release(&o);
+    return rc;
 }
