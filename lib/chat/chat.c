@@ -212,7 +212,7 @@ static int add_anchors(json_t *fields, const struct akv_chat_layout *l, struct a
     /* the prompt as far as a later prompt has it too: what the template writes for the reply is not part of it */
     struct akv_chat_place end = l->n ? l->ends[l->n - 1] : l->head;
     if (end.at > l->stable)
-        end = (struct akv_chat_place){l->stable, l->stable, true};
+        end = (struct akv_chat_place){l->stable, l->stable, true, false};
     return rc < 0 ? rc : put_anchor(&a, "prompt", &end, err);
 }
 

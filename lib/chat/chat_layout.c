@@ -9,15 +9,20 @@
 
 #define SCAFFOLD 64 /* bytes; the longest known opener is about half of that */
 
-#define N_KNOWN 16
+#define NEAR 8 /* bytes on the other side of a boundary that tell it from another one */
+#define N_KNOWN 24
 
 struct work {
     struct akv_chat_layout *l;
     struct akv_chat_tmpl *t;
     const struct akv_chat_request *r;
     struct akv_buf probe;
-    size_t known[N_KNOWN]; /* messages whose ends were found by rendering, each with other text around it */
-    size_t n_known;
+    struct known {
+        size_t k; /* the boundary before message k was found by rendering, */
+        bool failed;
+        unsigned step, wait; /* or looked for in vain: of others like it, the next `wait` are not worth a rendering */
+    } known[N_KNOWN];
+    size_t n_known, n_guessed;
 };
 
 static size_t least(size_t a, size_t b)
@@ -122,38 +127,101 @@ static size_t scaffold(size_t content, size_t least_at)
     return content > least_at + SCAFFOLD ? content - SCAFFOLD : least_at;
 }
 
-/* All that the template wrote between the contents of messages k - 1 and k, when that is known and nothing else is in it. */
+static bool has_calls(const struct work *w, size_t k)
+{
+    return json_array_size(json_object_get(json_array_get(w->r->messages, k), "tool_calls")) > 0;
+}
+
+/* All that the template wrote between what messages k - 1 and k say, when that is known and nothing else is in it. */
 static bool between(const struct work *w, size_t k, size_t *from, size_t *to)
 {
     const struct akv_chat_mark *before = &w->l->marks[k - 1], *after = &w->l->marks[k];
     *from = before->to;
-    *to = after->from;
-    return before->has_to && after->has_from && *from <= *to &&
-           !json_object_get(json_array_get(w->r->messages, k - 1), "tool_calls");
+    *to = after->first;
+    return before->has_to && after->has_first && *from <= *to && !has_calls(w, k - 1);
+}
+
+/*
+ * After calls the end of what they say is not known. The text before message k, as far back as a little before the boundary that is known
+ * before message j, tells as much.
+ */
+static bool same_after_calls(const struct work *w, size_t k, const struct known *known, size_t floor)
+{
+    const struct akv_chat_layout *l = w->l;
+    size_t j = known->k, at = l->ends[j - 1].at, a = l->marks[j].first, b = l->marks[k].first;
+    if (!l->marks[j].has_first || !l->marks[k].has_first || !has_calls(w, j - 1) || !has_calls(w, k - 1) || known->failed || at > a)
+        return false;
+    size_t len = a - at + NEAR;
+    return len <= a && b >= floor && len <= b - floor && !memcmp(l->text.data + a - len, l->text.data + b - len, len);
+}
+
+/* The same the other way round: what message k says could not be found, but what k - 1 says could. */
+static bool same_after_text(const struct work *w, size_t k, const struct known *known)
+{
+    const struct akv_chat_layout *l = w->l;
+    size_t j = known->k, at = l->ends[j - 1].at, a = l->marks[j - 1].to, b = l->marks[k - 1].to;
+    if (l->marks[j].has_first || l->marks[k].has_first || !l->marks[j - 1].has_to || !l->marks[k - 1].has_to ||
+        has_calls(w, j - 1) || has_calls(w, k - 1) || known->failed || at < a)
+        return false;
+    size_t len = at - a + NEAR;
+    return len <= l->text.len - a && len <= l->text.len - b && !memcmp(l->text.data + a, l->text.data + b, len);
+}
+
+static bool same_roles(const struct work *w, size_t j, size_t k)
+{
+    return !strcmp(role_of(w, j), role_of(w, k)) && !strcmp(role_of(w, j - 1), role_of(w, k - 1));
+}
+
+static bool same_between(const struct work *w, size_t k, const struct known *known, size_t floor)
+{
+    size_t from, to, from2, to2;
+    if (!same_roles(w, known->k, k))
+        return false;
+    if (!between(w, k, &from, &to) || !between(w, known->k, &from2, &to2))
+        return !known->failed && (same_after_calls(w, k, known, floor) || same_after_text(w, k, known));
+    return to2 - from2 == to - from && !memcmp(w->l->text.data + from2, w->l->text.data + from, to - from);
 }
 
 /* The same roles with the same text between them have the same boundary: most of a long chat needs no rendering of its own. */
-static bool find_known(struct work *w, size_t k)
+static struct known *find_known(struct work *w, size_t k, size_t floor)
+{
+    for (size_t i = 0; i < w->n_known; i++)
+        if (same_between(w, k, &w->known[i], floor))
+            return &w->known[i];
+    return NULL;
+}
+
+static void use_known(struct work *w, size_t k, const struct known *known)
 {
     struct akv_chat_layout *l = w->l;
-    size_t from, to, from2, to2;
-    for (size_t i = 0; between(w, k, &from, &to) && i < w->n_known; i++) {
-        size_t j = w->known[i];
-        if (!between(w, j, &from2, &to2) || to2 - from2 != to - from ||
-            memcmp(l->text.data + from2, l->text.data + from, to - from) || strcmp(role_of(w, j), role_of(w, k)) ||
-            strcmp(role_of(w, j - 1), role_of(w, k - 1)))
-            continue;
-        l->ends[k - 1] = l->ends[j - 1];
-        l->ends[k - 1].at += from - from2;
-        l->ends[k - 1].floor = from;
-        return true;
+    const struct akv_chat_place *other = &l->ends[known->k - 1];
+    struct akv_chat_place *end = &l->ends[k - 1];
+    *end = *other;
+    if (l->marks[k].has_first)
+        end->at = l->marks[k].first - (l->marks[known->k].first - other->at);
+    else
+        end->at = l->marks[k - 1].to + (other->at - l->marks[known->k - 1].to);
+    end->floor = l->marks[k - 1].has_to ? l->marks[k - 1].to : end->at;
+}
+
+/* Note what a rendering has shown. One that fails may do so because of what stands far before: others like it are tried, fewer and fewer. */
+static void learn(struct work *w, size_t k, bool failed, struct known *known)
+{
+    if (!known && w->n_known < N_KNOWN) {
+        known = &w->known[w->n_known++];
+        *known = (struct known){.step = 1};
+    } else if (!known) {
+        return;
     }
-    return false;
+    known->k = k;
+    known->failed = failed;
+    known->wait = known->step - 1;
+    known->step *= 2;
 }
 
 /*
  * The boundary between messages k - 1 and k (1 <= k < n). It is where the first k messages alone stop being like the whole, if that is
- * past all of k - 1. A template that writes its last message differently never stops there; then it is before the content of k.
+ * past all of k - 1. A template that writes its last message differently never stops there; then it is before what k says.
  */
 static void find_end(struct work *w, size_t k)
 {
@@ -161,27 +229,47 @@ static void find_end(struct work *w, size_t k)
     const struct akv_chat_mark *before = &l->marks[k - 1], *after = &l->marks[k];
     size_t last = k > 1 && l->ends[k - 2].at != AKV_CHAT_NOWHERE ? l->ends[k - 2].at : 0;
     size_t floor = before->has_to && before->to > last ? before->to : last;
-    size_t limit = after->has_from && after->from >= floor ? after->from : l->text.len;
+    size_t limit = after->has_first && after->first >= floor ? after->first : l->text.len;
     struct akv_chat_place *end = &l->ends[k - 1];
     size_t c;
-    if (end->at != AKV_CHAT_NOWHERE || find_known(w, k))
+    bool plain = before->has_to && !has_calls(w, k - 1);
+    if (end->at != AKV_CHAT_NOWHERE)
         return;
-    bool plain = before->has_to && !json_object_get(json_array_get(w->r->messages, k - 1), "tool_calls");
-    if (probe(w, first_messages(w, k), w->r->tools, false, &c) && c >= floor && c <= limit && (plain || c == w->probe.len)) {
-        *end = (struct akv_chat_place){before->has_to ? floor : c, c, false};
-        if (w->n_known < N_KNOWN)
-            w->known[w->n_known++] = k;
+    struct known *known = find_known(w, k, floor);
+    if (known && !known->failed) {
+        use_known(w, k, known);
         return;
     }
-    if (limit == l->text.len) { /* its content was not found: another in its place shows where it begins */
+    if (known && known->wait) {
+        known->wait--;
+    } else if (probe(w, first_messages(w, k), w->r->tools, false, &c) && c >= floor && c <= limit && (plain || c == w->probe.len)) {
+        *end = (struct akv_chat_place){before->has_to ? floor : c, c, false, false};
+        learn(w, k, false, known);
+        return;
+    } else {
+        learn(w, k, true, known);
+    }
+    w->n_guessed++;
+    if (limit == l->text.len) { /* what it says was not found: another content in its place shows where that begins */
         json_t *list = first_messages(w, k);
         json_array_append_new(list, altered(w, k));
         if (!probe(w, list, w->r->tools, w->r->add_generation_prompt, &limit) || limit < floor)
             return;
     }
-    *end = (struct akv_chat_place){plain ? floor : scaffold(limit, floor), limit, true};
+    *end = (struct akv_chat_place){plain ? floor : scaffold(limit, floor), limit, true, true};
     if (step_back_over_opener(w, k, limit, end->floor, &end->at))
         end->before_content = false;
+}
+
+/* Boundaries that had to be guessed, where one like them was found later. */
+static void mend_ends(struct work *w)
+{
+    struct akv_chat_layout *l = w->l;
+    for (size_t k = 1; w->n_guessed && k < l->n; k++) {
+        const struct known *known = l->ends[k - 1].guessed ? find_known(w, k, 0) : NULL;
+        if (known && !known->failed)
+            use_known(w, k, known);
+    }
 }
 
 /*
@@ -192,7 +280,7 @@ static void find_last_end(struct work *w)
 {
     struct akv_chat_layout *l = w->l;
     const struct akv_chat_mark *m = l->n ? &l->marks[l->n - 1] : NULL;
-    struct akv_chat_place end = {l->text.len, l->text.len, false};
+    struct akv_chat_place end = {l->text.len, l->text.len, false, false};
     size_t c;
     if (w->r->add_generation_prompt) {
         if (probe(w, first_messages(w, l->n), w->r->tools, false, &c))
@@ -204,7 +292,7 @@ static void find_last_end(struct work *w)
         json_t *list = first_messages(w, l->n);
         append(list, "user", "Quite other words.");
         if (probe(w, list, w->r->tools, false, &c) && c < end.at && !(m && m->has_to && c < m->to))
-            end = (struct akv_chat_place){scaffold(c, 0), c, true};
+            end = (struct akv_chat_place){scaffold(c, 0), c, true, false};
     }
     if (m && m->has_to && m->to < end.at && m->to > end.floor)
         end.floor = m->to;
@@ -220,7 +308,7 @@ static void find_bare_head(struct work *w)
     struct akv_chat_layout *l = w->l;
     size_t shared;
     if (l->n && probe_head(w, &shared))
-        l->head = (struct akv_chat_place){scaffold(shared, 0), shared, true};
+        l->head = (struct akv_chat_place){scaffold(shared, 0), shared, true, false};
 }
 
 static void find_head(struct work *w)
@@ -235,7 +323,7 @@ static void find_head(struct work *w)
         return;
     l->head = l->ends[l->n_head - 1];
     if (l->head.at == AKV_CHAT_NOWHERE || shared < l->head.at)
-        l->head = (struct akv_chat_place){shared, shared, true};
+        l->head = (struct akv_chat_place){shared, shared, true, false};
 }
 
 /* Tools before the system text: a cut that serves other system texts too. All of the tools must stand before it. */
@@ -262,7 +350,7 @@ static void find_tools(struct work *w)
     json_t *list = first_messages(w, l->n);
     json_array_set_new(list, 0, altered(w, 0));
     if (probe(w, list, w->r->tools, w->r->add_generation_prompt, &c) && c >= at)
-        l->tools = (struct akv_chat_place){floor, at, true};
+        l->tools = (struct akv_chat_place){floor, at, true, false};
 }
 
 /* What stays when the conversation goes on: the least that is left after one more message and after two. */
@@ -284,7 +372,7 @@ static void find_stable(struct work *w)
     bool has_head = l->head.at != AKV_CHAT_NOWHERE;
     l->stable = seen ? stable : has_head ? l->head.at : 0;
     if (has_head && l->head.at > l->stable) /* a template that moves the tools to the newest message */
-        l->head = (struct akv_chat_place){l->stable, l->stable, true};
+        l->head = (struct akv_chat_place){l->stable, l->stable, true, false};
 }
 
 int akv_chat_layout_make(struct akv_chat_layout *l, struct akv_chat_tmpl *t, const struct akv_chat_request *r, struct akv_err *err)
@@ -314,6 +402,7 @@ int akv_chat_layout_make(struct akv_chat_layout *l, struct akv_chat_tmpl *t, con
     find_tools(&w);
     for (size_t k = 1; k < l->n && t->probes_left; k++)
         find_end(&w, k);
+    mend_ends(&w);
 out:
     akv_buf_release(&w.probe);
     if (rc < 0)

@@ -10,6 +10,7 @@
 struct akv_chat_place {
     size_t floor, at;    /* bytes; at = AKV_CHAT_NOWHERE when not known */
     bool before_content; /* a content begins at `at`: the boundary must not depend on what it says */
+    bool guessed;        /* from what stands before a content like the next one elsewhere */
 };
 
 struct akv_chat_layout {

@@ -117,6 +117,29 @@ static json_t *mark_message(const struct search *s, size_t k, bool inside)
     return copy;
 }
 
+static const json_t *first_call(const json_t *message)
+{
+    return json_array_get(json_object_get(message, "tool_calls"), 0);
+}
+
+static const json_t *call_name(const json_t *call)
+{
+    const json_t *function = json_object_get(call, "function");
+    return json_object_get(function ? function : call, "name");
+}
+
+/* Message k, which begins with a call, with a mark before the name of that (new reference). */
+static json_t *mark_call(const struct search *s, size_t k)
+{
+    const json_t *m = json_array_get(s->r->messages, k);
+    json_t *copy = json_copy((json_t *)(uintptr_t)m), *calls = json_copy(json_object_get(m, "tool_calls"));
+    json_t *call = json_deep_copy(json_array_get(calls, 0)), *function = json_object_get(call, "function");
+    json_object_set_new(function ? function : call, "name", wrap(s, call_name(call), k, true, false, false));
+    json_array_set_new(calls, 0, call);
+    json_object_set_new(copy, "tool_calls", calls);
+    return copy;
+}
+
 /* Take the marks out of `marked`, noting where they were; false if what is left is not the text. */
 static bool take_out(struct search *s, size_t n)
 {
@@ -160,6 +183,29 @@ static bool try_marks(struct search *s, size_t lo, size_t hi, bool inside)
     return true;
 }
 
+/* Messages without content of their own begin with their calls. One rendering for all of them: they only save others. */
+static void locate_calls(struct search *s)
+{
+    size_t n = json_array_size(s->r->messages), n_marked = 0;
+    json_t *messages = json_copy(s->r->messages);
+    for (size_t k = 0; k < n; k++)
+        if (!can_mark(json_array_get(messages, k)) && has_text(call_name(first_call(json_array_get(messages, k))))) {
+            json_array_set_new(messages, k, mark_call(s, k));
+            n_marked++;
+        }
+    if (!n_marked) {
+        json_decref(messages);
+        return;
+    }
+    if (!akv_chat_tmpl_probe(s->t, messages, s->r->tools, s->r->add_generation_prompt, &s->marked) || !take_out(s, n))
+        return;
+    for (size_t k = 0; k < n; k++)
+        if (s->places[2 * k].count == 1) {
+            s->marks[k].first = s->places[2 * k].at;
+            s->marks[k].has_first = true;
+        }
+}
+
 static void locate(struct search *s, size_t lo, size_t hi)
 {
     while (lo < hi && !can_mark(json_array_get(s->r->messages, lo)))
@@ -185,8 +231,15 @@ int akv_chat_find_marks(struct akv_chat_tmpl *t, const struct akv_chat_request *
         return AKV_E_IO;
     akv_buf_init(&s.marked, 0);
     akv_buf_init(&s.plain, 0);
-    if (choose_base(&s))
+    if (choose_base(&s)) {
         locate(&s, 0, n);
+        locate_calls(&s);
+    }
+    for (size_t k = 0; k < n; k++)
+        if (marks[k].has_from) {
+            marks[k].first = marks[k].from;
+            marks[k].has_first = true;
+        }
     akv_buf_release(&s.marked);
     akv_buf_release(&s.plain);
     free(s.places);

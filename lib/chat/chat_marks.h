@@ -10,7 +10,8 @@
  */
 struct akv_chat_mark {
     size_t from, to;
-    bool has_from, has_to;
+    size_t first; /* where what the message itself says begins: its content, or the name of its first call */
+    bool has_from, has_to, has_first;
     bool stripped; /* the content's leading and trailing white space is not part of from..to */
 };
 
