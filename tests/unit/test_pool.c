@@ -2,8 +2,10 @@
 #include "tests/check.h"
 
 #include <fenv.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 #include <xmmintrin.h>
 
 #include "base/pool.h"
@@ -114,7 +116,7 @@ static void meet_task(void *ctx, size_t task, unsigned thread)
     while (atomic_load(&m->here) < 2)
         _mm_pause();
     if (thread)
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     atomic_fetch_add(&m->done, 1);
 }
 
@@ -130,6 +132,97 @@ static void tasks_run_at_once(void **state)
     unsigned done = m.done;
     assert_int_equal(done, 2);
     akv_pool_close(p);
+}
+
+static void note_task(void *ctx, size_t task, unsigned thread)
+{
+    atomic_uint *used = ctx;
+    (void)task;
+    atomic_fetch_or(used, 1u << thread);
+}
+
+/* A worker that held up a batch is left out for a while: ten times as long at least. */
+static void held_up_worker_is_left_out(void **state)
+{
+    (void)state;
+    struct akv_pool *p = NULL;
+    struct akv_err err = {0};
+    struct meeting m = {0};
+    atomic_uint used = 0;
+    assert_ok(akv_pool_open(&p, 2, &err), &err);
+    akv_pool_run(p, meet_task, &m, 2);
+    for (unsigned i = 0; i < 100; i++)
+        akv_pool_run(p, note_task, &used, 64);
+    unsigned threads = used;
+    assert_int_equal(threads, 1);
+    nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
+    run_and_check(p, MAX_TASKS); /* whoever takes part again */
+    akv_pool_close(p);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void burn_task(void *ctx, size_t task, unsigned thread)
+{
+    (void)ctx;
+    (void)task;
+    (void)thread;
+    for (volatile unsigned i = 0; i < 3000; i++)
+        ;
+}
+
+/* Batches of a step's kind, with something serial between them, for 100 ms. */
+static size_t batches_of(struct akv_pool *p)
+{
+    size_t n = 0;
+    for (uint64_t start = now_ns(); now_ns() - start < 100000000u; n++) {
+        akv_pool_run(p, burn_task, NULL, 8);
+        burn_task(NULL, 0, 0);
+    }
+    return n;
+}
+
+static void *burn(void *arg)
+{
+    const atomic_bool *stop = arg;
+    while (!atomic_load(stop))
+        ;
+    return NULL;
+}
+
+/* A figure, not a proof: what a second thread gives, and what it gives where two others want every processor. */
+static void busy_machine(void **state)
+{
+    (void)state;
+    struct akv_err err = {0};
+    struct akv_pool *p[2] = {0};
+    pthread_t other[32];
+    atomic_bool stop = false;
+    const long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const size_t n_others = n_cores < 16 ? 2 * (size_t)n_cores : 32;
+    double ratio[2];
+    for (unsigned i = 0; i < 2; i++)
+        assert_ok(akv_pool_open(&p[i], i + 1, &err), &err);
+    for (int busy = 0; busy < 2; busy++) {
+        size_t n[2] = {0};
+        for (size_t i = 0; busy && i < n_others; i++)
+            assert_int_equal(pthread_create(&other[i], NULL, burn, &stop), 0);
+        for (unsigned turn = 0; turn < 8; turn++)
+            n[turn % 2] += batches_of(p[turn % 2]);
+        assert_true(n[0] > 0 && n[1] > 0);
+        ratio[busy] = (double)n[1] / (double)n[0];
+    }
+    atomic_store(&stop, true);
+    for (size_t i = 0; i < n_others; i++)
+        pthread_join(other[i], NULL);
+    printf("  two threads for one: %.2f times the batches, %.2f with %zu others\n", ratio[0], ratio[1], n_others);
+    akv_pool_close(p[0]);
+    akv_pool_close(p[1]);
 }
 
 static void fenv_task(void *ctx, size_t task, unsigned thread)
@@ -228,6 +321,8 @@ int main(void)
         cmocka_unit_test(many_batches),
         cmocka_unit_test(batches_are_ordered),
         cmocka_unit_test(tasks_run_at_once),
+        cmocka_unit_test(held_up_worker_is_left_out),
+        cmocka_unit_test(busy_machine),
         cmocka_unit_test(float_environment_is_standard),
         cmocka_unit_test(fenv_enter_and_leave),
         cmocka_unit_test(open_and_close),
