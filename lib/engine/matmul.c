@@ -3,21 +3,30 @@
 
 #include "engine/engine_impl.h"
 
-/* Tasks are ranges of output rows in multiples of this, the kernels' widest panel. */
+/* Tasks are ranges of outputs in multiples of this, the kernels' widest panel, for at most so many rows, which share its packing. */
 #define PANEL 32u
+#define ROWS 128u
 /* Tasks per thread: enough that a slow core does not hold up the others. */
 #define TASKS_PER_THREAD 4u
 
-static struct akv_act activations(const struct akv_engine *e, const float *x, size_t k)
+static struct akv_act activations(const struct akv_engine *e, const float *x, size_t k, size_t from, size_t to)
 {
-    return (struct akv_act){.n_rows = e->n_rows, .k = k, .x = x, .q = e->act_q, .d = e->act_d, .sum = e->act_sum};
+    const size_t n_blocks = k / AKV_QBLOCK;
+    return (struct akv_act){.n_rows = to - from,
+                            .k = k,
+                            .x = x + from * k,
+                            .q = e->act_q + from * k,
+                            .d = e->act_d + from * n_blocks,
+                            .sum = e->act_sum + from * 2 * n_blocks};
 }
 
 struct products {
     struct akv_engine *e;
-    struct akv_act act;
+    const float *x;
+    size_t k;
     const struct akv_matmul *m;
-    size_t n, chunk; /* matrices; output rows in a task */
+    size_t n, chunk; /* matrices; outputs of a task */
+    size_t n_chunks; /* tasks of all matrices for a tile of rows */
 };
 
 static size_t chunks_of(const struct products *p, size_t i)
@@ -28,34 +37,39 @@ static size_t chunks_of(const struct products *p, size_t i)
 static void product_task(void *ctx, size_t task, unsigned thread)
 {
     const struct products *p = ctx;
-    size_t i = 0;
-    for (; task >= chunks_of(p, i); i++)
-        task -= chunks_of(p, i);
+    struct akv_engine *e = p->e;
+    const size_t first = task / p->n_chunks * ROWS, end = first + ROWS < e->n_rows ? first + ROWS : e->n_rows;
+    const struct akv_act act = activations(e, p->x, p->k, first, end);
+    size_t i = 0, chunk = task % p->n_chunks;
+    for (; chunk >= chunks_of(p, i); i++)
+        chunk -= chunks_of(p, i);
     const struct akv_tensor *w = p->m[i].w;
-    size_t from = task * p->chunk, to = from + p->chunk;
+    const size_t from = chunk * p->chunk, to = from + p->chunk;
     struct akv_mul mul = {.dtype = w->dtype,
                           .w = w->data,
                           .row_bytes = w->row_bytes,
-                          .act = &p->act,
+                          .act = &act,
                           .from = from,
                           .to = to < w->ne[1] ? to : w->ne[1],
-                          .y = p->m[i].y,
+                          .y = p->m[i].y + first * w->ne[1],
                           .y_stride = w->ne[1],
-                          .scratch = p->e->thread[thread].mul};
-    p->e->ops->mul(&mul);
+                          .scratch = e->thread[thread].mul};
+    e->ops->mul(&mul);
 }
 
 void akv_engine_matmul(struct akv_engine *e, const float *x, size_t k, const struct akv_matmul *m, size_t n)
 {
-    struct products p = {.e = e, .act = activations(e, x, k), .m = m, .n = n};
-    unsigned n_threads = akv_pool_threads(e->pool);
-    size_t n_out = 0, n_tasks = 0;
+    struct products p = {.e = e, .x = x, .k = k, .m = m, .n = n};
+    const size_t n_tiles = (e->n_rows + ROWS - 1) / ROWS;
+    const unsigned n_threads = akv_pool_threads(e->pool);
+    const size_t wanted = n_threads == 1 ? 1 : (n_threads * TASKS_PER_THREAD + n_tiles - 1) / n_tiles;
+    size_t n_out = 0;
     for (size_t i = 0; i < n; i++)
         n_out += m[i].w->ne[1];
-    p.chunk = n_threads == 1 ? n_out : (n_out / (n_threads * TASKS_PER_THREAD) + PANEL) / PANEL * PANEL;
+    p.chunk = wanted == 1 ? n_out : (n_out / wanted + PANEL) / PANEL * PANEL;
     for (size_t i = 0; i < n; i++)
-        n_tasks += chunks_of(&p, i);
-    akv_pool_run(e->pool, product_task, &p, n_tasks);
+        p.n_chunks += chunks_of(&p, i);
+    akv_pool_run(e->pool, product_task, &p, p.n_chunks * n_tiles);
 }
 
 struct logits {
@@ -110,6 +124,6 @@ static void logits_task(void *ctx, size_t task, unsigned thread)
 
 void akv_engine_logits(struct akv_engine *e)
 {
-    struct logits p = {.e = e, .act = activations(e, e->h, e->hp.n_embd)};
+    struct logits p = {.e = e, .act = activations(e, e->h, e->hp.n_embd, 0, e->n_rows)};
     akv_pool_run(e->pool, logits_task, &p, (e->hp.n_vocab + AKV_LOGITS_TILE - 1) / AKV_LOGITS_TILE);
 }
