@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd.h"
+#include "split.h"
 
 static const char usage[] = "[options] [FILE ...]";
 static const char help[] =
@@ -17,13 +17,14 @@ static const char help[] =
     "      --against X      instead: say where each record parts from what is nearest to it in X, why and at\n"
     "                       what cost; exit 1 when any does. X: a store's directory, pin:NAME, a file\n"
     "                       of records, a stream (with -m the text is looked at)\n"
-    "      --json           with --against: JSON Lines\n" CMD_HELP;
+    "      --json           with --against and --tree: JSON Lines\n" CMD_HELP;
 
-enum { OPT_AT = CMD_OPT_OWN, OPT_PREFIX, OPT_KEYS, OPT_LINT, OPT_AGAINST, OPT_JSON };
+enum { OPT_AT = CMD_OPT_OWN, OPT_PREFIX, OPT_TREE, OPT_KEYS, OPT_LINT, OPT_AGAINST, OPT_JSON };
 
 static const struct option longs[] = {CMD_LONG,
                                       {"at", required_argument, NULL, OPT_AT},
                                       {"prefix", optional_argument, NULL, OPT_PREFIX},
+                                      {"tree", no_argument, NULL, OPT_TREE},
                                       {"keys", no_argument, NULL, OPT_KEYS},
                                       {"lint", no_argument, NULL, OPT_LINT},
                                       {"against", required_argument, NULL, OPT_AGAINST},
@@ -32,35 +33,52 @@ static const struct option longs[] = {CMD_LONG,
 
 struct tool {
     struct cmd_opts o;
-    uint32_t *at;
+    uint32_t *at; /* of --at N */
     size_t n_at;
-    bool prefix, keys, lint, json;
-    const char *prefix_name, *against;
+    const char **names; /* of the anchors that were asked for, at-N among them; none: all */
+    size_t n_names;
+    bool prefix, tree, keys, lint, json;
+    const char *against;
     struct akv_model *model; /* for --lint, and for the text with --against */
     struct akv_basis *basis; /* of --against */
     struct cmd_out out;
-    char **seen; /* ids of the prefixes emitted */
-    size_t n_seen, cap_seen;
+    struct akv_tree *prefixes; /* met so far */
     bool parts;
     uint64_t n_done;
 };
+
+/* A place to cut: a position, or an anchor's name. */
+static void take_at(struct tool *t, const char *what)
+{
+    char *name = NULL;
+    if (*what && !what[strspn(what, "0123456789")]) {
+        uint32_t at = (uint32_t)cmd_number(what, UINT32_MAX, "--at");
+        name = cmd_alloc(24);
+        snprintf(name, 24, "at-%u", at);
+        t->at[t->n_at++] = at;
+    }
+    t->names[t->n_names++] = name ? name : cmd_strdup(what);
+}
 
 static void options(struct tool *t, int argc, char **argv)
 {
     cmd_opts_init(&t->o);
     t->at = cmd_alloc((size_t)argc * sizeof *t->at);
-    t->prefix_name = "all";
+    t->names = cmd_alloc((size_t)argc * sizeof *t->names);
     for (int c; (c = cmd_getopt(argc, argv, CMD_SHORT, longs)) != -1;) {
         if (cmd_opt(&t->o, c, usage, help))
             continue;
         switch (c) {
         case OPT_AT:
-            t->at[t->n_at++] = (uint32_t)cmd_number(optarg, UINT32_MAX, "--at");
+            take_at(t, optarg);
             break;
         case OPT_PREFIX:
             t->prefix = true;
             if (optarg)
-                t->prefix_name = optarg;
+                t->names[t->n_names++] = cmd_strdup(optarg);
+            break;
+        case OPT_TREE:
+            t->tree = true;
             break;
         case OPT_KEYS:
             t->keys = true;
@@ -76,10 +94,12 @@ static void options(struct tool *t, int argc, char **argv)
             break;
         }
     }
-    if (t->against && (t->n_at || t->prefix || t->keys || t->lint))
+    if (t->against && (t->n_names || t->prefix || t->tree || t->keys || t->lint))
         cmd_die(2, "--against goes with --json only: it changes no record");
-    if (t->json && !t->against)
-        cmd_die(2, "--json goes with --against: token records are JSON anyway");
+    if (t->tree && (t->prefix || t->keys || t->lint))
+        cmd_die(2, "--tree goes with --at and --json only: it emits no record");
+    if (t->json && !t->against && !t->tree)
+        cmd_die(2, "--json goes with --against or --tree: token records are JSON anyway");
 }
 
 static void put_request(struct tool *t, const struct akv_request *r)
@@ -91,22 +111,6 @@ static void put_request(struct tool *t, const struct akv_request *r)
         cmd_die_err(&err);
     cmd_out_line(&t->out, json);
     free(json);
-}
-
-/* Whether the prefix of this id is new; it counts as emitted from now on. */
-static bool is_new(struct tool *t, const char *id)
-{
-    for (size_t i = 0; i < t->n_seen; i++)
-        if (!strcmp(t->seen[i], id))
-            return false;
-    if (t->n_seen == t->cap_seen) {
-        t->cap_seen = t->cap_seen * 2 + 16;
-        t->seen = realloc(t->seen, t->cap_seen * sizeof *t->seen);
-        if (!t->seen)
-            cmd_die(5, "out of memory");
-    }
-    t->seen[t->n_seen++] = cmd_strdup(id);
-    return true;
 }
 
 /* What the options add to a record, then the record. */
@@ -127,30 +131,21 @@ static int finish(struct tool *t, struct akv_request *r, struct akv_err *err)
     return rc;
 }
 
-static int put_prefixes(struct tool *t, const struct akv_request *r, struct akv_err *err)
+static int put_prefix(void *ctx, struct akv_request *prefix, struct akv_err *err)
 {
-    struct akv_request **list;
-    size_t n;
-    int rc = akv_request_prefixes(&list, &n, r, t->prefix_name, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < n; i++) {
-        if (rc == 0 && is_new(t, akv_request_id(list[i])))
-            rc = finish(t, list[i], err);
-        akv_request_free(list[i]);
-    }
-    free(list);
-    return rc;
+    return finish(ctx, prefix, err);
 }
 
 static int edit(struct tool *t, struct akv_request *r, struct akv_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < t->n_at; i++)
-        rc = akv_request_add_anchor(r, t->at[i], err);
-    if (rc == 0)
-        rc = t->prefix ? put_prefixes(t, r, err) : finish(t, r, err);
-    return rc;
+        rc = akv_request_add_anchor(r, t->at[i], t->model, err);
+    if (rc == 0 && t->prefixes)
+        return akv_tree_add(t->prefixes, r, t->names, t->n_names, t->prefix ? put_prefix : NULL, t, err);
+    for (size_t i = 0; rc == 0 && i < t->n_names; i++)
+        rc = akv_request_need_anchor(r, t->names[i], err);
+    return rc < 0 ? rc : finish(t, r, err);
 }
 
 static int compare(struct tool *t, const struct akv_request *r, struct akv_err *err)
@@ -191,6 +186,9 @@ int main(int argc, char **argv)
     cmd_first_input(&inputs, argc - optind, argv + optind);
     if (t.lint || t.o.model)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
+    struct akv_err err = {0};
+    if ((t.prefix || t.tree) && akv_tree_open(&t.prefixes, &err) < 0)
+        cmd_die_err(&err);
     if (t.against)
         t.basis = cmd_basis(t.against, t.o.store, t.model);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
@@ -199,11 +197,16 @@ int main(int argc, char **argv)
         run(&t, in);
     }
     cmd_leave_if_none(t.n_done);
+    if (t.tree)
+        split_tree_write(&t.out, t.prefixes, t.json);
+    else if (t.prefix)
+        split_tree_tell(t.prefixes);
     cmd_out_commit(&t.out);
-    for (size_t i = 0; i < t.n_seen; i++)
-        free(t.seen[i]);
-    free(t.seen);
+    for (size_t i = 0; i < t.n_names; i++)
+        free((char *)(uintptr_t)t.names[i]);
+    free(t.names);
     free(t.at);
+    akv_tree_close(t.prefixes);
     akv_basis_close(t.basis);
     akv_model_close(t.model);
     int status = cmd_exit();

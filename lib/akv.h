@@ -132,13 +132,13 @@ AKV_API int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n,
 AKV_API int akv_clean_text(const char *text, size_t len, char **clean, size_t *clean_len, struct akv_err *err);
 
 /*
- * The prefixes that `what` names, an anchor, "last" or "all", each as a request of its own: id "NAME:key", max_tokens 0.
- * *out: *n requests, malloc'd, each to be freed. AKV_E_NO: the record has no such anchor.
+ * Add an anchor "at-N" for position N (1 .. length); AKV_E_USAGE when it is not in there. Nothing to do when it exists. With m (may be
+ * NULL) it is proved that the text before and after the place, each encoded alone, gives the same tokens as together; if not, the anchor
+ * moves left to where that holds.
  */
-AKV_API int akv_request_prefixes(struct akv_request ***out, size_t *n, const struct akv_request *r, const char *what,
-                                 struct akv_err *err);
-/* Add an anchor "at-N" at position at (1 .. length); AKV_E_USAGE when it is not in there. Nothing to do when it exists. */
-AKV_API int akv_request_add_anchor(struct akv_request *r, uint32_t at, struct akv_err *err);
+AKV_API int akv_request_add_anchor(struct akv_request *r, uint32_t at, const struct akv_model *m, struct akv_err *err);
+/* AKV_E_NO, naming those that there are, when the record has no such anchor; "last" and "all" as in akv_tree_add(). */
+AKV_API int akv_request_need_anchor(const struct akv_request *r, const char *name, struct akv_err *err);
 /* Add the field `keys`: the (unrooted) page keys of the whole prompt, hex. */
 AKV_API int akv_request_add_keys(struct akv_request *r, struct akv_err *err);
 /*
@@ -375,6 +375,35 @@ AKV_API int akv_pin_export(struct akv_store *s, const char *name, const char *ro
 AKV_API int akv_pin_manifest(struct akv_store *s, const char *name, const char *root,
                              int (*fn)(void *ctx, const char *sha256, const char *path, struct akv_err *err), void *ctx,
                              struct akv_err *err);
+
+/* ---- the prefixes of many requests ---- */
+
+/* Distinct prefixes, and how many requests begin with each. Takes some 100 bytes a prefix. */
+struct akv_tree;
+
+AKV_API int akv_tree_open(struct akv_tree **out, struct akv_err *err);
+AKV_API void akv_tree_close(struct akv_tree *t); /* NULL-safe */
+/* A prefix as a request of its own, valid in the call and free to be added to: id "NAME:key", max_tokens 0. */
+typedef int akv_prefix_fn(void *ctx, struct akv_request *prefix, struct akv_err *err);
+/*
+ * Count the prefixes of r that end at its anchors of these names ("last": the last one; "all": every one; no names: all); fn (may be NULL)
+ * is given those that no request before it had. AKV_E_NO: the record has no such anchor; then none of it counts.
+ */
+AKV_API int akv_tree_add(struct akv_tree *t, const struct akv_request *r, const char *const *names, size_t n_names,
+                         akv_prefix_fn *fn, void *ctx, struct akv_err *err);
+/* A prefix that several requests share. Strings live until the callback returns. */
+struct akv_shared {
+    const char *name;         /* of the anchor under which it was met first */
+    char key[65], parent[65]; /* page keys, hex; parent: of the longest shared prefix that it begins with, "" for none */
+    uint32_t level;           /* how many such there are above it */
+    uint32_t tokens;
+    uint64_t requests; /* that begin with it */
+    uint64_t saved;    /* tokens behind its parent that only the first of them computes if it is kept */
+};
+typedef int akv_shared_fn(void *ctx, const struct akv_shared *s, struct akv_err *err);
+AKV_API void akv_tree_size(const struct akv_tree *t, uint64_t *n_requests, uint64_t *n_tokens); /* of all that were added */
+/* Every prefix of at least so many requests, each before those that begin with it, the most shared first. */
+AKV_API int akv_tree_each(struct akv_tree *t, uint64_t least, akv_shared_fn *fn, void *ctx, struct akv_err *err);
 
 /* ---- why a prompt does not go on from another ---- */
 

@@ -91,6 +91,24 @@ int akv_chat_encode(struct akv_chat_ids *c, const struct akv_tok *tok, const str
     return rc;
 }
 
+int akv_chat_ids_of(struct akv_chat_ids *c, const struct akv_tok *tok, const uint32_t *ids, size_t n, struct akv_buf *text,
+                    struct akv_err *err)
+{
+    *c = (struct akv_chat_ids){.tok = tok, .text = text, .work_left = 32 * n + 65536};
+    c->given = akv_alloc(n, sizeof *c->given, err);
+    int rc = c->given ? 0 : AKV_E_IO;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = akv_ids_push(&c->ids, ids[i], err);
+        if (rc == 0)
+            rc = akv_ids_push(&c->at, (uint32_t)text->len, err);
+        if (rc == 0)
+            rc = akv_tok_decode(tok, &ids[i], 1, false, text, err);
+    }
+    if (rc == 0 && text->len >= UINT32_MAX)
+        rc = akv_fail(err, AKV_E_INPUT, "the text is too long: %zu bytes", text->len);
+    return rc < 0 ? rc : akv_buf_check(text, "decoded text", err);
+}
+
 void akv_chat_ids_release(struct akv_chat_ids *c)
 {
     akv_ids_release(&c->ids);
@@ -208,6 +226,12 @@ static int safe_cut(struct akv_chat_ids *c, size_t pos, size_t *out, struct akv_
         }
     }
     return 0;
+}
+
+int akv_chat_cut_at(struct akv_chat_ids *c, size_t pos, size_t *safe, struct akv_err *err)
+{
+    *safe = pos;
+    return pos == c->ids.n ? 0 : safe_cut(c, pos, safe, err); /* at the end there is no rest */
 }
 
 int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, size_t *wanted, size_t *safe, struct akv_err *err)

@@ -17,6 +17,9 @@ struct akv_chat_ids {
 /* Encode text (borrowed), taking the ids of the n given parts (ascending) as they are. bos: begin with it where the tokenizer would. */
 int akv_chat_encode(struct akv_chat_ids *c, const struct akv_tok *tok, const struct akv_buf *text,
                     const struct akv_chat_given *given, size_t n_given, struct akv_err *err);
+/* Ids that are there already: text receives what they say. */
+int akv_chat_ids_of(struct akv_chat_ids *c, const struct akv_tok *tok, const uint32_t *ids, size_t n, struct akv_buf *text,
+                    struct akv_err *err);
 void akv_chat_ids_release(struct akv_chat_ids *c);
 
 /* The token where a boundary lies: the last one in floor..at next to a control token, else the first that starts at `at` or after it. */
@@ -27,5 +30,7 @@ size_t akv_chat_position(const struct akv_chat_ids *c, const struct akv_chat_pla
  * after, each encoded alone, give the same ids as together; 0 when there is none or the search grew too long. AKV_E_IO only.
  */
 int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, size_t *wanted, size_t *safe, struct akv_err *err);
+/* The same for a position instead of a boundary: *safe is the last such position up to pos. */
+int akv_chat_cut_at(struct akv_chat_ids *c, size_t pos, size_t *safe, struct akv_err *err);
 
 #endif

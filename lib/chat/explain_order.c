@@ -22,19 +22,19 @@ struct items {
     size_t n;
 };
 
-/* The end of the braces that open at `from`, or 0. Strings of JSON hold no line ends. */
-static size_t match_braces(const char *s, size_t from, size_t to)
+/* The end of the braces that open at `from`, or 0; *at is how far was looked. Strings of JSON hold no line ends. */
+static size_t match_braces(const char *s, size_t from, size_t to, size_t *at)
 {
-    size_t depth = 0;
+    size_t depth = 0, i;
     bool in_string = false;
-    for (size_t i = from; i < to; i++) {
+    for (i = from; i < to; *at = ++i) {
         char c = s[i];
         if (in_string && c == '\\')
             i++;
         else if (c == '"')
             in_string = !in_string;
         else if (in_string && (unsigned char)c < 0x20)
-            return 0;
+            break;
         else if (!in_string && c == '{')
             depth++;
         else if (!in_string && c == '}' && !--depth)
@@ -84,9 +84,9 @@ static void release_items(struct items *l)
 }
 
 /* The end of a JSON string whose quote stands at `from`, or 0. */
-static size_t match_string(const char *s, size_t from, size_t to)
+static size_t match_string(const char *s, size_t from, size_t to, size_t *at)
 {
-    for (size_t i = from + 1; i < to && (unsigned char)s[i] >= 0x20; i++) {
+    for (size_t i = from + 1; i < to && (unsigned char)s[i] >= 0x20; *at = ++i) {
         if (s[i] == '\\')
             i++;
         else if (s[i] == '"')
@@ -96,12 +96,14 @@ static size_t match_string(const char *s, size_t from, size_t to)
 }
 
 /* The object that opens here, or the string that holds one: arguments of a call are written so, too. */
-static bool read_item(struct item *item, const struct akv_side *s, size_t brace)
+static bool read_item(struct item *item, const struct akv_side *s, size_t brace, size_t *in_vain)
 {
     bool in_string = brace > s->lo + 1 && s->s[brace - 1] == '"' && brace + 1 < s->hi && s->s[brace + 1] == '\\';
     item->from = brace - in_string;
-    item->to = in_string ? match_string(s->s, item->from, s->hi) : match_braces(s->s, brace, s->hi);
+    size_t at = brace;
+    item->to = in_string ? match_string(s->s, item->from, s->hi, &at) : match_braces(s->s, brace, s->hi, &at);
     item->canon = item->to ? canonical(s->s + item->from, item->to - item->from) : NULL;
+    *in_vain += item->canon ? 0 : at - brace + 64;
     return item->canon;
 }
 
@@ -122,8 +124,7 @@ static struct items *find_items(const struct akv_side *s, size_t at)
         if (ends && l->v[l->n - 1].to > at)
             break;
         struct item item;
-        if (!read_item(&item, s, brace)) {
-            in_vain += item.to ? item.to - item.from : 64;
+        if (!read_item(&item, s, brace, &in_vain)) {
             i = brace + 1;
             continue;
         }
@@ -289,13 +290,23 @@ static bool has_role(const struct akv_sides *s, const char *role)
     return !strcmp(s->a.role, role) || !strcmp(s->b.role, role);
 }
 
+/* Whether an object holds the difference. */
+static bool holds(const struct items *l, size_t at)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i].from <= at && at < l->v[i].to)
+            return true;
+    return false;
+}
+
 const char *akv_explain_order(const struct akv_sides *s)
 {
     struct items *a = find_items(&s->a, s->at), *b = find_items(&s->b, s->at);
+    bool in_objects = a && b && holds(a, s->at) && holds(b, s->at); /* they were compared as such */
     const char *kind = a && b ? one_object(s, a, b) : NULL;
     if (!kind && a && b && same_set(a, b))
         kind = has_role(s, "assistant") ? "reordered calls" : "reordered tools";
-    if (!kind && !has_role(s, "user") && same_words(s))
+    if (!kind && !in_objects && !has_role(s, "user") && same_words(s))
         kind = has_role(s, "assistant") ? "reordered keys" : tools_or_keys(s);
     release_items(a);
     release_items(b);

@@ -222,7 +222,7 @@ void akv_record_release(struct akv_record *r)
     *r = (struct akv_record){0};
 }
 
-int akv_record_add_anchor(struct akv_record *r, const char *name, uint32_t at, struct akv_err *err)
+int akv_record_add_anchor(struct akv_record *r, const char *name, uint32_t at, uint32_t wanted, struct akv_err *err)
 {
     size_t i = 0;
     for (size_t k = 0; k < r->n_anchors; k++) {
@@ -242,7 +242,10 @@ int akv_record_add_anchor(struct akv_record *r, const char *name, uint32_t at, s
         return AKV_E_IO;
     r->anchors = grown;
     char *copy = akv_strndup(name, strlen(name), err);
-    if (!copy || json_array_insert_new(list, i, json_pack("{s:s,s:I}", "name", name, "at", (json_int_t)at)) < 0) {
+    json_t *fields = json_pack("{s:s,s:I}", "name", name, "at", (json_int_t)at);
+    if (fields && at != wanted)
+        json_object_set_new(fields, "moved_from", json_integer((json_int_t)wanted));
+    if (!copy || json_array_insert_new(list, i, fields) < 0) {
         free(copy);
         return akv_fail(err, AKV_E_INPUT, "anchor name: not valid UTF-8, or out of memory");
     }

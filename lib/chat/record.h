@@ -60,8 +60,11 @@ int akv_record_from_json(struct akv_record *r, json_t *json, uint32_t n_vocab, s
 int akv_record_make(struct akv_record *r, json_t *fields, uint32_t *ids, size_t n, struct akv_err *err);
 int akv_record_parse(struct akv_record *r, const char *text, size_t len, uint32_t n_vocab, struct akv_err *err);
 void akv_record_release(struct akv_record *r);
-/* Add an anchor, to the fields and to the array, in order of position. A name that is there already: AKV_E_INPUT. */
-int akv_record_add_anchor(struct akv_record *r, const char *name, uint32_t at, struct akv_err *err);
+/*
+ * Add an anchor, to the fields and to the array, in order of position; wanted: where it should have been. A name that is there already:
+ * AKV_E_INPUT.
+ */
+int akv_record_add_anchor(struct akv_record *r, const char *name, uint32_t at, uint32_t wanted, struct akv_err *err);
 /* One line, without the newline: akv, id, tok, n, tokens, spans, anchors, gen, then the other fields in their order. */
 int akv_record_write(const struct akv_record *r, struct akv_buf *out, struct akv_err *err);
 

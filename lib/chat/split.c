@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chat/chat_ids.h"
+
 /* "tools, system": the names there are, for a message. */
 static void list_anchors(const struct akv_record *r, struct akv_buf *b)
 {
@@ -85,6 +87,21 @@ int akv_split_prefix(struct akv_record *out, const struct akv_record *r, const s
         free(ids);
     }
     json_decref(fields);
+    return rc;
+}
+
+int akv_split_safe(const struct akv_record *r, const struct akv_tok *tok, uint32_t at, uint32_t *safe, struct akv_err *err)
+{
+    struct akv_chat_ids c;
+    struct akv_buf text;
+    size_t got = 0;
+    akv_buf_init(&text, 0);
+    int rc = akv_chat_ids_of(&c, tok, r->ids, r->n, &text, err);
+    if (rc == 0)
+        rc = akv_chat_cut_at(&c, at, &got, err);
+    *safe = (uint32_t)got;
+    akv_chat_ids_release(&c);
+    akv_buf_release(&text);
     return rc;
 }
 

@@ -25,6 +25,12 @@ int akv_split_places(const struct akv_record *r, const char *what, struct akv_sp
 int akv_split_prefix(struct akv_record *out, const struct akv_record *r, const struct akv_split_place *place, const char *key,
                      struct akv_err *err);
 
+/*
+ * The last position up to `at` at which the text before and the text after, each encoded alone, give the record's ids; 0 when there is none
+ * or the search grew too long.
+ */
+int akv_split_safe(const struct akv_record *r, const struct akv_tok *tok, uint32_t at, uint32_t *safe, struct akv_err *err);
+
 /* Where two records part. */
 struct akv_split_diff {
     bool equal;                   /* the same ids */

@@ -1,4 +1,4 @@
-/* What akv-split does with requests: prefixes, anchors, keys, lint. */
+/* What akv-split does with requests: anchors, keys, lint. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,55 +25,28 @@ static struct akv_key *chain_keys(const uint32_t *ids, size_t n, struct akv_err 
     return keys;
 }
 
-static int one_prefix(struct akv_request **out, const struct akv_record *rec, const struct akv_split_place *place,
-                      struct akv_err *err)
-{
-    char hex[AKV_SHA_HEX];
-    struct akv_record cut = {0};
-    struct akv_key *keys = chain_keys(rec->ids, place->at, err);
-    if (!keys)
-        return AKV_E_IO;
-    akv_hex(hex, &keys[page_count(place->at) - 1], sizeof *keys);
-    free(keys);
-    int rc = akv_split_prefix(&cut, rec, place, hex, err);
-    return rc < 0 ? rc : akv_request_wrap(out, &cut, err);
-}
-
-int akv_request_prefixes(struct akv_request ***out, size_t *n, const struct akv_request *r, const char *what, struct akv_err *err)
+int akv_request_need_anchor(const struct akv_request *r, const char *name, struct akv_err *err)
 {
     struct akv_split_place *places = NULL;
-    size_t n_places = 0;
-    int rc = akv_split_places(&r->rec, what, &places, &n_places, err);
-    if (rc < 0)
-        return rc;
-    struct akv_request **list = akv_alloc(n_places, sizeof *list, err);
-    size_t done = 0;
-    rc = list ? 0 : AKV_E_IO;
-    for (size_t i = 0; rc == 0 && i < n_places; i++)
-        if (places[i].at) /* a prefix of no tokens is nothing to keep */
-            rc = one_prefix(&list[done++], &r->rec, &places[i], err);
+    size_t n;
+    int rc = akv_split_places(&r->rec, name, &places, &n, err);
     free(places);
-    if (rc < 0) {
-        for (size_t i = 0; list && i < done; i++)
-            akv_request_free(list[i]);
-        free(list);
-        return rc;
-    }
-    *out = list;
-    *n = done;
-    return 0;
+    return rc;
 }
 
-int akv_request_add_anchor(struct akv_request *r, uint32_t at, struct akv_err *err)
+int akv_request_add_anchor(struct akv_request *r, uint32_t at, const struct akv_model *m, struct akv_err *err)
 {
     char name[24];
+    uint32_t safe = at;
     if (!at || at > r->rec.n)
         return akv_fail(err, AKV_E_USAGE, "request %.40s: position %u: it has %zu tokens", r->rec.id, at, r->rec.n);
     snprintf(name, sizeof name, "at-%u", at);
-    for (size_t i = 0; i < r->rec.n_anchors; i++)
-        if (!strcmp(r->rec.anchors[i].name, name))
-            return 0;
-    return akv_record_add_anchor(&r->rec, name, at, err);
+    if (akv_request_need_anchor(r, name, NULL) == 0)
+        return 0;
+    int rc = m ? akv_split_safe(&r->rec, m->tok, at, &safe, err) : 0;
+    if (rc == 0 && !safe)
+        rc = akv_fail(err, AKV_E_NO, "request %.40s: position %u: there is no safe place to cut at or before it", r->rec.id, at);
+    return rc < 0 ? rc : akv_record_add_anchor(&r->rec, name, safe, at, err);
 }
 
 int akv_request_add_keys(struct akv_request *r, struct akv_err *err)

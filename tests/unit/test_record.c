@@ -162,12 +162,12 @@ static void adds_anchors(void **state)
     struct akv_record r;
     struct akv_err err = {0};
     parse_ok(&r, BASE "}");
-    assert_ok(akv_record_add_anchor(&r, "b", 2, &err), &err);
-    assert_ok(akv_record_add_anchor(&r, "c", 3, &err), &err);
-    assert_ok(akv_record_add_anchor(&r, "a", 1, &err), &err);
-    assert_ok(akv_record_add_anchor(&r, "b2", 2, &err), &err);
-    assert_int_equal(akv_record_add_anchor(&r, "b", 3, NULL), AKV_E_INPUT);
-    assert_int_equal(akv_record_add_anchor(&r, "d", 4, NULL), AKV_E_INPUT);
+    assert_ok(akv_record_add_anchor(&r, "b", 2, 2, &err), &err);
+    assert_ok(akv_record_add_anchor(&r, "c", 3, 3, &err), &err);
+    assert_ok(akv_record_add_anchor(&r, "a", 1, 1, &err), &err);
+    assert_ok(akv_record_add_anchor(&r, "b2", 2, 2, &err), &err);
+    assert_int_equal(akv_record_add_anchor(&r, "b", 3, 3, NULL), AKV_E_INPUT);
+    assert_int_equal(akv_record_add_anchor(&r, "d", 4, 4, NULL), AKV_E_INPUT);
     assert_int_equal(r.n_anchors, 4);
     assert_string_equal(r.anchors[2].name, "b2");
     char *text = written(&r);
