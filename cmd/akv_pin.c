@@ -7,7 +7,7 @@
 
 static const char usage[] =
     "[options] NAME < STREAM | --list | --rename OLD NEW | --remove NAME | --export NAME | --manifest NAME | "
-    "--verify | --gc | --quota SIZE";
+    "--verify | --quarantine | --gc | --quota SIZE";
 static const char help[] =
     "Publish the pages of an akv stream to the store and pin its tip as NAME; manage pins; keep the store in order.\n\n"
     "  -s, --store DIR      the store (default: $AKV_STORE, else ~/.cache/akv/store)\n"
@@ -19,6 +19,7 @@ static const char help[] =
     "      --manifest       write the SHA-256 of the files it consists of, for sha256sum -c\n"
     "      --verify         check every object and pin; what is damaged goes to quarantine\n"
     "      --deep[=N]       with --verify: compute N pages again and compare (default: 16; or all)\n"
+    "      --quarantine     list what was found damaged, and why\n"
     "      --gc             delete what no pin holds and nobody used in the last ten minutes\n"
     "      --force          with --gc: whoever used it\n"
     "      --quota SIZE     keep the store within SIZE bytes (4G, 512M ... or none)\n"
@@ -51,6 +52,7 @@ static const struct {
     [PIN_EXPORT] = {"--export", 1, ROOT | MODEL | KV | OUT, pin_export},
     [PIN_MANIFEST] = {"--manifest", 1, ROOT | MODEL | KV | OUT, pin_manifest},
     [PIN_VERIFY] = {"--verify", 0, JSON | OUT | DEEP | MODEL | THREADS | KV, pin_verify},
+    [PIN_QUARANTINE] = {"--quarantine", 0, JSON | OUT, pin_quarantine},
     [PIN_COLLECT] = {"--gc", 0, JSON | OUT | DRY_RUN | FORCE, pin_collect},
     [PIN_QUOTA] = {"--quota", 0, JSON | OUT | DRY_RUN, pin_set_quota},
 };
@@ -86,6 +88,7 @@ static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
                                       {"export", no_argument, NULL, OPT_VERB + PIN_EXPORT},
                                       {"manifest", no_argument, NULL, OPT_VERB + PIN_MANIFEST},
                                       {"verify", no_argument, NULL, OPT_VERB + PIN_VERIFY},
+                                      {"quarantine", no_argument, NULL, OPT_VERB + PIN_QUARANTINE},
                                       {"gc", no_argument, NULL, OPT_VERB + PIN_COLLECT},
                                       {"quota", required_argument, NULL, OPT_VERB + PIN_QUOTA},
                                       {0}};

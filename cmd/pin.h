@@ -6,7 +6,18 @@
 
 #include "cmd.h"
 
-enum pin_verb { PIN_ADD, PIN_LIST, PIN_REMOVE, PIN_RENAME, PIN_EXPORT, PIN_MANIFEST, PIN_VERIFY, PIN_COLLECT, PIN_QUOTA };
+enum pin_verb {
+    PIN_ADD,
+    PIN_LIST,
+    PIN_REMOVE,
+    PIN_RENAME,
+    PIN_EXPORT,
+    PIN_MANIFEST,
+    PIN_VERIFY,
+    PIN_QUARANTINE,
+    PIN_COLLECT,
+    PIN_QUOTA
+};
 
 struct pin {
     struct cmd_opts o;
@@ -24,6 +35,7 @@ struct pin {
 
 void pin_line(struct pin *t, json_t *line); /* a line of JSON to the output; takes the object */
 void pin_note(void *ctx, const char *msg);
+void pin_utc(char text[32], int64_t seconds); /* 2026-01-15T12:00:00Z; "-": not known */
 
 void pin_root_of_model(struct pin *t); /* the root meant is that of -m */
 
@@ -36,6 +48,7 @@ int pin_export(struct pin *t, struct akv_err *err);
 int pin_list(struct pin *t, struct akv_err *err);
 int pin_manifest(struct pin *t, struct akv_err *err);
 int pin_verify(struct pin *t, struct akv_err *err);
+int pin_quarantine(struct pin *t, struct akv_err *err);
 int pin_collect(struct pin *t, struct akv_err *err);
 int pin_set_quota(struct pin *t, struct akv_err *err);
 

@@ -22,8 +22,7 @@ void pin_note(void *ctx, const char *msg)
     cmd_note("%s", msg);
 }
 
-/* 2026-01-15T12:00:00Z; "-" when it is not known. */
-static void utc(char text[32], int64_t seconds)
+void pin_utc(char text[32], int64_t seconds)
 {
     time_t t = (time_t)seconds;
     struct tm tm;
@@ -51,7 +50,7 @@ static int list_one(void *ctx, const struct akv_pin *pin, struct akv_err *err)
     struct pin *t = ctx;
     char used[32], line[2048], model[80];
     (void)err;
-    utc(used, pin->used);
+    pin_utc(used, pin->used);
     if (t->json) {
         list_json(t, pin, used);
         return 0;

@@ -1,4 +1,4 @@
-/* akv-pin --verify: does the store hold what it says? */
+/* akv-pin --verify and --quarantine: does the store hold what it says? */
 #include <stdio.h>
 
 #include "pin.h"
@@ -86,4 +86,25 @@ int pin_verify(struct pin *t, struct akv_err *err)
         }
     }
     return rc;
+}
+
+static int one_in_quarantine(void *ctx, const struct akv_quarantined *q, struct akv_err *err)
+{
+    struct pin *t = ctx;
+    char line[AKV_ERR_BYTES + 512], since[32];
+    (void)err;
+    pin_utc(since, q->since);
+    if (t->json) {
+        pin_line(t, json_pack("{s:s, s:I, s:s, s:s}", "name", q->name, "bytes", (json_int_t)q->bytes, "since", since, "reason",
+                              q->reason));
+        return 0;
+    }
+    snprintf(line, sizeof line, "%s %10llu bytes  since %s  %s", q->name, (unsigned long long)q->bytes, since, q->reason);
+    cmd_out_line(&t->out, line);
+    return 0;
+}
+
+int pin_quarantine(struct pin *t, struct akv_err *err)
+{
+    return akv_store_quarantined(t->store, one_in_quarantine, t, err);
 }

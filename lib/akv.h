@@ -314,6 +314,16 @@ struct akv_verified {
  */
 AKV_API int akv_store_verify(struct akv_store *s, const struct akv_store_work *w, struct akv_verified *done, struct akv_err *err);
 
+/* An object in quarantine. Strings live until the callback returns. */
+struct akv_quarantined {
+    const char *name;   /* of the file: the index key, a dot, a number */
+    const char *reason; /* "": not known */
+    uint64_t bytes;
+    int64_t since; /* seconds since 1970 */
+};
+typedef int akv_quarantined_fn(void *ctx, const struct akv_quarantined *q, struct akv_err *err);
+AKV_API int akv_store_quarantined(struct akv_store *s, akv_quarantined_fn *fn, void *ctx, struct akv_err *err); /* by name */
+
 struct akv_recomputed {
     uint64_t pages; /* of this session's root in its store */
     uint64_t checked, wrong;

@@ -47,6 +47,9 @@ damaged() {
     t_is "$(sha256sum <"$kept")" "$(cat was)" "what is in quarantine"
     t_is "$(sed -n 1p "$kept.why")" "object $name" "the place in its reason"
     sed -n 2p "$kept.why" | grep -qE "^reason .*($1)" || t_fail "the reason in quarantine is not like: $1"
+    t_run 0 akv-pin -s store --quarantine --json
+    t_is "$(jq -c '[.name, .bytes]' "$t_stdout")" "[\"$(basename "$kept")\",$(stat -c %s "$kept")]" "what the list of the quarantine says"
+    jq -r .reason "$t_stdout" | grep -qE "$1" || t_fail "the reason in the list is not like: $1"
     # the rest can still be used, and computing again heals it
     t_sh 0 "akv-gen -q -n 8 --json -s store --save --stats=stats a.tok | $answer"
     t_out_is cold.json
@@ -92,6 +95,16 @@ fresh
 "$AKV_BUILD/tests/mkmodel" --seed 7 -o other.gguf && rm -rf other && akv-prefill -m other.gguf a.tok | akv-pin -q -s other a
 cp "$(object other 1)" "store/$second"
 damaged 'holds another page'
+
+t_begin "the quarantine as a list for people; one that is empty, and one without reasons"
+t_run 0 akv-pin -s store --quarantine
+t_out '^[0-9a-f]{64}\.0 +[0-9]+ bytes  since 2[0-9]{3}-.*Z  .*holds another page$'
+rm store/quarantine/*.why
+t_run 0 akv-pin -s store --quarantine --json
+t_is "$(jq -r .reason "$t_stdout")" "" "the reason"
+rm -r store/quarantine
+t_run 0 akv-pin -s store --quarantine
+t_out_is /dev/null
 
 t_begin "not a file"
 fresh
