@@ -36,8 +36,20 @@ static const char help[] =
     "  -h, --help           this text\n"
     "  -V, --version        the version\n";
 
-/* What may stand beside a verb. */
-enum { ALL = 1, ROOT = 2, JSON = 4, OUT = 8, DEEP = 16, DRY_RUN = 32, FORCE = 64, MODEL = 128, THREADS = 256, KV = 512 };
+/* What may stand beside a verb; and that it changes a store that is there. */
+enum {
+    ALL = 1,
+    ROOT = 2,
+    JSON = 4,
+    OUT = 8,
+    DEEP = 16,
+    DRY_RUN = 32,
+    FORCE = 64,
+    MODEL = 128,
+    THREADS = 256,
+    KV = 512,
+    CHANGES = 1024
+};
 
 static const struct {
     const char *name;
@@ -47,13 +59,13 @@ static const struct {
 } verbs[] = {
     [PIN_ADD] = {"pinning a stream", 1, ALL | MODEL, pin_add},
     [PIN_LIST] = {"--list", 0, JSON | OUT, pin_list},
-    [PIN_REMOVE] = {"--remove", 1, ROOT | MODEL | KV, pin_remove},
-    [PIN_RENAME] = {"--rename", 2, ROOT | MODEL | KV, pin_rename},
+    [PIN_REMOVE] = {"--remove", 1, ROOT | MODEL | KV | CHANGES, pin_remove},
+    [PIN_RENAME] = {"--rename", 2, ROOT | MODEL | KV | CHANGES, pin_rename},
     [PIN_EXPORT] = {"--export", 1, ROOT | MODEL | KV | OUT, pin_export},
     [PIN_MANIFEST] = {"--manifest", 1, ROOT | MODEL | KV | OUT, pin_manifest},
     [PIN_VERIFY] = {"--verify", 0, JSON | OUT | DEEP | MODEL | THREADS | KV, pin_verify},
     [PIN_QUARANTINE] = {"--quarantine", 0, JSON | OUT, pin_quarantine},
-    [PIN_COLLECT] = {"--gc", 0, JSON | OUT | DRY_RUN | FORCE, pin_collect},
+    [PIN_COLLECT] = {"--gc", 0, JSON | OUT | DRY_RUN | FORCE | CHANGES, pin_collect},
     [PIN_QUOTA] = {"--quota", 0, JSON | OUT | DRY_RUN, pin_set_quota},
 };
 
@@ -162,6 +174,21 @@ static void options(struct pin *t, int argc, char **argv)
         t->o.store = cmd_default_store();
 }
 
+/* Only what adds makes a store; what changes one makes the parts of it that a copy has left out. */
+static void open_store(struct pin *t)
+{
+    struct akv_err err = {0};
+    bool adds = t->verb == PIN_ADD || t->verb == PIN_QUOTA;
+    int rc = akv_store_open(&t->store, t->o.store, adds ? AKV_STORE_CREATE : 0, &err);
+    if (rc == 0 && verbs[t->verb].takes & CHANGES) {
+        akv_store_close(t->store);
+        rc = akv_store_open(&t->store, t->o.store, AKV_STORE_CREATE, &err);
+    }
+    if (rc < 0)
+        cmd_die_err(&err);
+    cmd_detail("store %s", t->o.store);
+}
+
 int main(int argc, char **argv)
 {
     cmd_begin("akv-pin");
@@ -170,9 +197,7 @@ int main(int argc, char **argv)
     options(&t, argc, argv);
     if (t.verb == PIN_ADD)
         pin_check_stream(&t); /* no store is made for what is none */
-    if (akv_store_open(&t.store, t.o.store, t.verb == PIN_ADD || t.verb == PIN_QUOTA ? AKV_STORE_CREATE : 0, &err) < 0)
-        cmd_die_err(&err);
-    cmd_detail("store %s", t.o.store);
+    open_store(&t);
     bool writes = verbs[t.verb].takes & OUT;
     if (writes)
         cmd_out_open(&t.out, t.o.out, t.verb == PIN_EXPORT);

@@ -24,12 +24,6 @@ static int told(void *ctx, const struct akv_pin *pin, struct akv_err *err)
     return 0;
 }
 
-static void lint(void *ctx, const char *msg)
-{
-    (void)ctx;
-    cmd_note("lint: %s", msg);
-}
-
 /* The model whose name the pin will keep. One that only the environment names may be absent. */
 static struct akv_model *find_model(struct pin *t)
 {
@@ -49,7 +43,7 @@ int pin_add(struct pin *t, struct akv_err *err)
     struct akv_model *m = find_model(t);
     struct akv_session *s = m ? cmd_session(&t->o, m, &so) : NULL;
     struct akv_pin_opts o = {
-        .all = t->all, .made_by = made_by, .options = t->all ? "--all" : NULL, .session = s, .pinned = told, .note = lint};
+        .all = t->all, .made_by = made_by, .options = t->all ? "--all" : NULL, .session = s, .pinned = told, .note = pin_note};
     snprintf(made_by, sizeof made_by, "akv-pin %s", akv_version());
     int rc = akv_pin_stream(t->store, t->inputs.in, t->names[0], &o, err);
     akv_session_close(s);

@@ -78,10 +78,12 @@ int pin_verify(struct pin *t, struct akv_err *err)
         return rc;
     tell(t, &done);
     if (t->deep || t->model_given) {
-        struct akv_err deep = {0};
-        int deep_rc = with_model(t, &w, &deep);
-        if (deep_rc < 0 && (rc == 0 || deep_rc != AKV_E_NO)) {
-            *err = deep;
+        struct akv_err more = {0};
+        int deep_rc = with_model(t, &w, &more);
+        if (deep_rc < 0 && rc < 0)
+            cmd_report(err);
+        if (deep_rc < 0) {
+            *err = more;
             rc = deep_rc;
         }
     }

@@ -363,7 +363,7 @@ struct akv_pin_opts {
     const char *made_by, *options; /* for the pin to keep; may be NULL */
     struct akv_session *session;   /* of the model, whose name is kept; NULL: none. Of another model: a note, and no name */
     akv_pin_fn *pinned;            /* told of each pin made; may be NULL */
-    void (*note)(void *ctx, const char *msg); /* lint findings of the stream's requests; may be NULL */
+    void (*note)(void *ctx, const char *msg); /* also lint findings of the stream's requests; may be NULL */
     void *ctx;
 };
 

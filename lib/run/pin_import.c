@@ -26,19 +26,34 @@ struct pinning {
     double beat;
 };
 
-/* Whose name to keep: the model's at hand, if the stream is of it. */
+static void note(const struct pinning *p, const char *msg)
+{
+    if (p->opts->note)
+        p->opts->note(p->opts->ctx, msg);
+}
+
+static const char *weights_of(const struct akv_head *h)
+{
+    for (size_t i = 0; i < h->n_fields; i++)
+        if (!strcmp(h->fields[i].tag, "weights"))
+            return h->fields[i].value;
+    return "";
+}
+
+/* The name of the model at hand, if the stream is of it. Without it the pin is as good. */
 static int take_name(struct pinning *p, struct akv_err *err)
 {
     struct akv_session *s = p->opts->session;
     struct akv_str name = {"", 0};
-    int rc = s ? akv_session_need_head(s, err) : 0;
-    if (rc < 0 || !s)
-        return rc;
-    for (size_t i = 0; i < p->head.n_fields; i++)
-        for (size_t k = 0; k < s->head.n_fields; k++)
-            if (!strcmp(p->head.fields[i].tag, "weights") && !strcmp(s->head.fields[k].tag, "weights") &&
-                !strcmp(p->head.fields[i].value, s->head.fields[k].value))
-                akv_gguf_str(&s->model->gguf, "general.name", &name, NULL);
+    struct akv_err why = {0};
+    if (!s)
+        return 0;
+    if (akv_session_need_head(s, &why) < 0)
+        note(p, why.msg);
+    else if (strcmp(weights_of(&p->head), weights_of(&s->head)))
+        note(p, "the stream is of another model than the one at hand, whose name is not kept");
+    else
+        akv_gguf_str(&s->model->gguf, "general.name", &name, NULL);
     if (!name.len)
         return 0;
     p->model = akv_strndup(name.s, name.len, err);
@@ -64,8 +79,11 @@ static void tell_lint(const struct pinning *p, const char *json, size_t len)
     if (!p->opts->note || akv_json_parse(&rec, json, len, "request", &err) < 0)
         return;
     json_array_foreach (json_object_get(rec, "lint"), i, finding)
-        if (json_is_string(finding))
-            p->opts->note(p->opts->ctx, json_string_value(finding));
+        if (json_is_string(finding)) {
+            char msg[AKV_ERR_BYTES];
+            snprintf(msg, sizeof msg, "lint: %s", json_string_value(finding));
+            note(p, msg);
+        }
     json_decref(rec);
 }
 

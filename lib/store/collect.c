@@ -14,15 +14,20 @@
 
 /* ---- what stays ---- */
 
-static void hold_root(struct akv_census *c, uint64_t root)
+/* All pages of a root; held says which root that was done for last. */
+static void hold_root(struct akv_census *c, uint64_t root, uint64_t *held)
 {
+    if (*held == root)
+        return;
     for (size_t i = 0; i < c->n; i++)
         if (c->list[i].root == root)
             c->list[i].held = true;
+    *held = root;
 }
 
 /* Hold the chain of a pin. Where it is broken nobody knows what else it had: then all pages of its root stay. */
-static int hold_pin(struct akv_census *c, const struct akv_ref *ref, const struct akv_store_work *w, struct akv_err *err)
+static int hold_pin(struct akv_census *c, const struct akv_ref *ref, uint64_t *held_root, const struct akv_store_work *w,
+                    struct akv_err *err)
 {
     struct akv_key name;
     char msg[AKV_ERR_BYTES];
@@ -34,7 +39,7 @@ static int hold_pin(struct akv_census *c, const struct akv_ref *ref, const struc
         akv_census_hold(c, tip);
         return 0;
     }
-    hold_root(c, akv_root_tag(&ref->root));
+    hold_root(c, akv_root_tag(&ref->root), held_root);
     snprintf(msg, sizeof msg, "pin '%s' lacks pages or has damaged ones: pages of its root stay until it is removed or made again",
              ref->name);
     if (w->note)
@@ -46,13 +51,14 @@ static int hold_pin(struct akv_census *c, const struct akv_ref *ref, const struc
 static int hold_pins(struct akv_census *c, const struct akv_store_work *w, uint64_t *bytes, struct akv_err *err)
 {
     struct akv_ref *refs;
+    uint64_t held_root = 0;
     size_t n;
     int rc = akv_store_refs(c->store, &refs, &n, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < n; i++) {
         if (rc == 0)
-            rc = hold_pin(c, &refs[i], w, err);
+            rc = hold_pin(c, &refs[i], &held_root, w, err);
         akv_ref_release(&refs[i]);
     }
     free(refs);

@@ -49,6 +49,19 @@ t_sh 0 "akv-gen -q -s moved --save -n 3 there/question.tok"
 t_run 0 akv-pin -s moved --verify
 t_is "$(akv-pin -s moved --list --json | jq -r .content | sort -u | wc -l)" 1 "contents of the two pins"
 
+t_begin "such a copy can be changed at once"
+for args in "--gc" "--rename agent b" "--remove agent" "--quota 1G"; do
+    rm -rf bare && mkdir bare
+    (cd there/store && tar -cf - VERSION objects refs) | (cd bare && tar -xpf -)
+    # shellcheck disable=SC2086
+    t_run 0 akv-pin -s bare $args
+done
+for args in "--gc" "--rename agent b" "--remove agent" "--verify" "--list" "--quarantine"; do
+    # shellcheck disable=SC2086
+    t_run 1 akv-pin -s nowhere $args
+    [ ! -e nowhere ] || t_fail "akv-pin $args made a store"
+done
+
 t_begin "two stores join by copying; what both have stays"
 akv-tokenize --raw <system.txt | akv-prefill | akv-pin -q -s second other
 (cd second && tar -cf - objects refs) | (cd moved && tar -xkpf - 2>/dev/null)
@@ -78,7 +91,8 @@ t_sh 0 "akv-pin -q -s prov --all two <two.akv"
 t_is "$(akv-pin -s prov --list --json | jq -r 'select(.name == "two-2").options')" --all "the options"
 t_sh 0 "env -u AKV_MODEL akv-pin -q -s prov without <s.akv; AKV_MODEL=nowhere.gguf akv-pin -q -s prov nowhere <s.akv"
 "$AKV_BUILD/tests/mkmodel" --seed 7 -o other.gguf
-t_sh 0 "akv-pin -q -s prov -m other.gguf other <s.akv"
+t_sh 0 "akv-pin -s prov -m other.gguf other <s.akv"
+t_err 'another model'
 t_is "$(akv-pin -s prov --list --json | jq -c 'select(.name == ("without", "nowhere", "other")).model')" $'null\nnull\nnull' "models of pins made without it"
 t_sh 5 "akv-pin -q -s prov -m nowhere.gguf x <s.akv"
 
