@@ -297,6 +297,7 @@ static int add_and_pin(struct akv_store *s, const struct chain *c, const char *n
     int rc = akv_store_batch_begin(s, &err);
     for (size_t k = 0; rc >= 0 && k < c->n; k++)
         rc = akv_store_put(s, &head, &c->pages[k].rec, true, NULL, &err);
+    nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL); /* a collection that did not wait would get them now */
     if (rc >= 0)
         rc = akv_store_ref_put(s, &ref, &err);
     akv_store_batch_end(s);
