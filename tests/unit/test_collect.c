@@ -320,7 +320,7 @@ static void d8_adding_while_collecting(void **state)
         char name[16];
         snprintf(name, sizeof name, "pin-%u", i);
         s = open_new();
-        for (int k = 0; k < 40; k++) {
+        for (int k = 0; k < (i < 2 ? 200 : 40); k++) { /* two collect, four add */
             const struct akv_store_work w = {.flags = AKV_STORE_FORCE};
             if (i < 2 && akv_store_collect(s, &w, &done, NULL) < 0)
                 _exit(1);
