@@ -29,7 +29,7 @@ static const char help[] =
     "  -m, --model FILE     the model (default: $AKV_MODEL): its name is kept in the pin, --verify checks its weights;\n"
     "                       with a verb that takes a name: its root is meant\n"
     "      --kv TYPE        with that or --deep: f16 or f32 KV (default: f16)\n"
-    "  -@, --threads N      threads of --verify (default: all cores)\n"
+    "  -@, --threads N      threads of --verify, --gc and --quota (default: all cores)\n"
     "  -o, --output FILE    write there, replaced as a whole at the end (default: standard output)\n"
     "  -q, --quiet          no warnings\n"
     "  -v, --verbose        more words\n"
@@ -65,8 +65,8 @@ static const struct {
     [PIN_MANIFEST] = {"--manifest", 1, ROOT | MODEL | KV | OUT, pin_manifest},
     [PIN_VERIFY] = {"--verify", 0, JSON | OUT | DEEP | MODEL | THREADS | KV, pin_verify},
     [PIN_QUARANTINE] = {"--quarantine", 0, JSON | OUT, pin_quarantine},
-    [PIN_COLLECT] = {"--gc", 0, JSON | OUT | DRY_RUN | FORCE | CHANGES, pin_collect},
-    [PIN_QUOTA] = {"--quota", 0, JSON | OUT | DRY_RUN, pin_set_quota},
+    [PIN_COLLECT] = {"--gc", 0, JSON | OUT | DRY_RUN | FORCE | THREADS | CHANGES, pin_collect},
+    [PIN_QUOTA] = {"--quota", 0, JSON | OUT | DRY_RUN | THREADS, pin_set_quota},
 };
 
 enum {

@@ -277,7 +277,7 @@ struct akv_store_work {
     const volatile int *cancel;                        /* non-zero: stop soon with AKV_E_CANCEL; may be NULL */
     void (*note)(void *ctx, const char *msg);          /* may be NULL */
     void (*flaw)(void *ctx, const struct akv_flaw *f); /* of akv_store_verify() and akv_session_recompute(); may be NULL */
-    unsigned n_threads;                                /* of akv_store_verify(); 0: 1 */
+    unsigned n_threads;                                /* 0: 1 */
     void *ctx;
 };
 

@@ -28,7 +28,7 @@ static int find_candidates(struct recomputing *r, struct akv_err *err)
 {
     struct akv_census *c = &r->census;
     uint64_t root = akv_root_tag(&r->session->head.root);
-    int rc = akv_census_take(c, r->session->store, r->work->cancel, err);
+    int rc = akv_census_take(c, r->session->store, r->work->n_threads, r->work->cancel, err);
     if (rc < 0)
         return rc;
     r->candidates = akv_alloc(c->n, sizeof *r->candidates, err);

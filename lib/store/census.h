@@ -33,12 +33,11 @@ struct akv_census {
     size_t n, cap, n_slots;
     uint32_t *slots;
     uint64_t bytes; /* of all entries that are not gone */
-    const volatile int *cancel;
 };
 
 void akv_census_release(struct akv_census *c); /* NULL-safe on a zeroed object */
-/* All objects by their headers, linked to their parents. */
-int akv_census_take(struct akv_census *c, struct akv_store *s, const volatile int *cancel, struct akv_err *err);
+/* All objects by their headers, linked to their parents. n_threads 0: 1. */
+int akv_census_take(struct akv_census *c, struct akv_store *s, unsigned n_threads, const volatile int *cancel, struct akv_err *err);
 /* In steps: the names of all objects; what an object that was read says of its entry (false: it is another page's); parents. */
 int akv_census_names(struct akv_census *c, struct akv_store *s, struct akv_err *err);
 bool akv_census_fill(struct akv_census_entry *e, const struct akv_object *o);

@@ -223,7 +223,7 @@ int akv_store_collect(struct akv_store *s, const struct akv_store_work *w, struc
     uint64_t now = akv_store_now(s);
     rc = akv_store_read_config(s, err);
     if (rc == 0)
-        rc = akv_census_take(&c, s, w->cancel, err);
+        rc = akv_census_take(&c, s, w->n_threads, w->cancel, err);
     if (rc == 0)
         rc = hold_pins(&c, w, &done->pinned_bytes, err);
     if (rc == 0 && !(w->flags & AKV_STORE_FORCE))
@@ -248,7 +248,7 @@ int akv_store_set_quota(struct akv_store *s, uint64_t quota, const struct akv_st
     int rc = begin(s, w, err);
     if (rc < 0)
         return rc;
-    rc = akv_census_take(&c, s, w->cancel, err);
+    rc = akv_census_take(&c, s, w->n_threads, w->cancel, err);
     if (rc == 0)
         rc = hold_pins(&c, w, &done->pinned_bytes, err);
     if (rc == 0 && quota && quota < done->pinned_bytes)
@@ -274,7 +274,7 @@ static int make_room(struct akv_store *s, const struct akv_key *root, const stru
     const struct akv_store_work w = {0};
     struct akv_key name;
     uint64_t pinned = 0, low;
-    int rc = akv_census_take(&c, s, NULL, err);
+    int rc = akv_census_take(&c, s, 1, NULL, err);
     if (rc == 0)
         rc = hold_pins(&c, &w, &pinned, err);
     if (rc == 0 && own)

@@ -145,7 +145,7 @@ static int dir_get(struct akv_store *s, const struct akv_object_name *name, uint
     uint64_t left = info->bytes > from ? info->bytes - from : 0;
     size_t n = left < most ? (size_t)left : most;
     char *p = akv_buf_reserve(into, n);
-    if (!p || lseek(fd, (off_t)from, SEEK_SET) < 0)
+    if (!p || (from && lseek(fd, (off_t)from, SEEK_SET) < 0))
         rc = p ? akv_fail_errno(err, AKV_OBJECT_FMT ": cannot seek", s->dir, name->s) : akv_buf_check(into, "object", err);
     ssize_t got = rc < 0 ? rc : akv_read_upto(fd, p, n, name->s, err);
     close(fd);
