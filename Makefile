@@ -158,6 +158,10 @@ lint: all
 model: | bootstrap
 	@scripts/get-model
 
+# akv beside llama.cpp, which is compiled first; ROWS="prefill-512 start" chooses.
+bench-peer: all units
+	@AKV_BUILD=$(BUILD) scripts/bench-peer $(ROWS)
+
 demo: all $(if $(MODEL),,model)
 	@AKV_BUILD=$(BUILD) scripts/demo $(if $(MODEL),"$$(realpath -- '$(MODEL)')")
 
@@ -203,11 +207,12 @@ help:
 	@echo "fault            every call on files goes wrong, processes are killed at random (check does a part of it)"
 	@echo "lint             format, static analysis, the rules of the tree, man pages"
 	@echo "demo model       the demonstration (MODEL=path.gguf: with a model of yours); only fetch its model"
+	@echo "bench-peer       speed beside llama.cpp, which it compiles first (ROWS=...; see scripts/bench-peer)"
 	@echo "install          to DESTDIR + PREFIX ($(PREFIX)); uninstall"
 	@echo "print-config clean help"
 
 FORCE:
-.PHONY: all lib tools units bootstrap check check-long fault asan ubsan tsan fuzz fuzzers lint model demo install uninstall clean print-config help FORCE
+.PHONY: all lib tools units bootstrap check check-long fault asan ubsan tsan fuzz fuzzers lint model bench-peer demo install uninstall clean print-config help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

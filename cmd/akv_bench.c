@@ -11,12 +11,16 @@ static const char help[] =
     "  engine [TEST...]     time prefill and decode beside the machine's limits (default). Tests are pp512, tg64, tg64@d2048;\n"
     "                       -: as they come on standard input; without any, every combination of the lists is run\n"
     "  kernels [OP|TYPE...] time every op of every kernel table, and compare their results bit for bit; needs no model\n"
-    "  turns [FILE...]      token records of a conversation's turns: time to first token without a store and with one\n\n"
+    "  turns [FILE...]      token records of a conversation's turns: time to the first text without a store, with an empty one, "
+    "and\n"
+    "                       with the one that the turns before have filled\n\n"
     "Lists are comma-separated.\n"
     "  -p, --n-prompt LIST  engine: tokens of prefill (default: 512; 0: none)\n"
     "  -n, --n-gen LIST     engine: tokens of decode (default: 64; 0: none)\n"
     "  -d, --n-depth LIST   engine: tokens that stand before them (default: 0)\n"
-    "  -r, --repetitions N  engine, kernels: runs of each test after a warm-up (default: 3)\n"
+    "  -r, --repetitions N  runs of each test (default: 3)\n"
+    "  -s, --store DIR      turns: make the stores there and keep them (default: in TMPDIR, removed)\n"
+    "      --drop-cache     turns: drop the store from the page cache before each warm run\n"
     "  -t, -@, --threads LIST  threads (default: 1)\n"
     "  -o, --output FORMAT  md, json or jsonl (default: md)\n"
     "      --kv TYPE        f16 or f32 KV (default: f16)\n"
@@ -38,6 +42,8 @@ static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
                                       {"threads", required_argument, NULL, 't'},
                                       {"repetitions", required_argument, NULL, 'r'},
                                       {"output", required_argument, NULL, 'o'},
+                                      {"store", required_argument, NULL, 's'},
+                                      {"drop-cache", no_argument, NULL, 'D'},
                                       {"kv", required_argument, NULL, CMD_OPT_KV},
                                       {"pre", required_argument, NULL, CMD_OPT_PRE},
                                       {0}};
@@ -49,7 +55,7 @@ static const struct {
 } modes[] = {
     {"engine", "pndrt", bench_engine},
     {"kernels", "r", bench_kernels},
-    {"turns", "t", bench_turns},
+    {"turns", "rtsD", bench_turns},
 };
 
 static void parse_list(struct bench_list *l, const char *text, uint64_t most, const char *what)
@@ -98,12 +104,26 @@ static bool own_option(struct bench *b, int c)
         if (!b->reps)
             cmd_die(2, "--repetitions: must be at least 1");
         return true;
+    case 's':
+        b->store = optarg;
+        return true;
+    case 'D':
+        b->drop_cache = true;
+        return true;
     case 'o':
         parse_format(b, optarg);
         return true;
     default:
         return false;
     }
+}
+
+static const char *long_name(char c)
+{
+    size_t i = 0;
+    while (longs[i].val != c)
+        i++;
+    return longs[i].name;
 }
 
 /* The index of the mode. */
@@ -117,7 +137,7 @@ static size_t options(struct bench *b, int argc, char **argv)
     b->depth = (struct bench_list){{0}, 1};
     b->threads = (struct bench_list){{1}, 1};
     b->reps = 3;
-    for (int c; (c = cmd_getopt(argc, argv, "hVqvm:p:n:d:t:@:r:o:", longs)) != -1;) {
+    for (int c; (c = cmd_getopt(argc, argv, "hVqvm:p:n:d:t:@:r:o:s:", longs)) != -1;) {
         if (!own_option(b, c))
             cmd_opt(&b->o, c, usage, help);
         else if (c != 'o' && !strchr(given, c == '@' ? 't' : c))
@@ -132,7 +152,7 @@ static size_t options(struct bench *b, int argc, char **argv)
     }
     for (size_t i = 0; i < n_given; i++)
         if (!strchr(modes[mode].takes, given[i]))
-            cmd_die(2, "-%c: not an option of %s", given[i], modes[mode].name);
+            cmd_die(2, "--%s: not an option of %s", long_name(given[i]), modes[mode].name);
     b->operands = argv + optind;
     b->n_operands = argc - optind;
     return mode;

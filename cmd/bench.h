@@ -19,6 +19,8 @@ struct bench {
     struct bench_list prompt, gen, depth, threads;
     uint32_t reps;
     enum bench_format format;
+    const char *store; /* -s, or NULL */
+    bool drop_cache;
     char **operands; /* what stands after the mode */
     int n_operands;
     struct akv_model *model; /* after bench_need_model(), and so is `about` */
@@ -49,5 +51,23 @@ void bench_end(struct bench *b); /* after the last row */
 double bench_wall_ms(void);
 double bench_median(const double *v, size_t n);
 void bench_mean(const double *v, size_t n, double *mean, double *deviation);
+
+/* ---- bench_store.c ---- */
+
+/* A new directory in TMPDIR, removed with all in it at the end, however that comes. The same at each call. */
+const char *bench_temp_dir(void);
+void bench_remove(const char *dir); /* with all in it */
+
+/* How much of a store's objects the page cache holds. */
+enum bench_cache {
+    BENCH_CACHE_NONE, /* there are none */
+    BENCH_CACHE_WARM,
+    BENCH_CACHE_DROPPED,
+    BENCH_CACHE_PART,
+    BENCH_CACHE_UNKNOWN
+};
+enum bench_cache bench_cache_state(const char *dir);
+const char *bench_cache_name(enum bench_cache c);
+void bench_cache_drop(const char *dir); /* as far as the file system does: ask for the state afterwards */
 
 #endif
