@@ -93,6 +93,8 @@ void akv_gguf_close(struct akv_gguf *g); /* safe on a zeroed or failed object */
 
 /* 0 while the open files have the size and times that they had when they were mapped; else AKV_E_INPUT. */
 int akv_gguf_restat(const struct akv_gguf *g, struct akv_err *err);
+/* The same for what is mapped alone: sizes and times of writing. A file that got another name or was replaced by another is intact. */
+int akv_gguf_intact(const struct akv_gguf *g, struct akv_err *err);
 
 const struct akv_gguf_kv *akv_gguf_find(const struct akv_gguf *g, const char *key);
 const struct akv_tensor *akv_gguf_tensor(const struct akv_gguf *g, const char *name);

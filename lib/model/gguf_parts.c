@@ -65,6 +65,20 @@ int akv_gguf_restat(const struct akv_gguf *g, struct akv_err *err)
     return same_stamp(&now, &g->stamp) ? 0 : akv_fail(err, AKV_E_INPUT, "%s: changed while in use", g->path);
 }
 
+int akv_gguf_intact(const struct akv_gguf *g, struct akv_err *err)
+{
+    struct akv_stamp all, part;
+    int rc = stat_map(g, &all, err);
+    for (uint32_t i = 0; rc == 0 && i < g->n_parts; i++) {
+        rc = stat_map(&g->parts[i], &part, err);
+        if (rc == 0)
+            fold(&all, &part);
+    }
+    if (rc == 0 && (all.size != g->stamp.size || all.mtime_ns != g->stamp.mtime_ns))
+        rc = akv_fail(err, AKV_E_INPUT, "%s: changed while in use", g->path);
+    return rc;
+}
+
 /* ---- the parts ---- */
 
 /* The end of a part's name, "-00001-of-00003.gguf". */

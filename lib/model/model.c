@@ -128,6 +128,11 @@ void akv_model_unload(struct akv_model *m)
     free(m);
 }
 
+int akv_model_intact(const struct akv_model *m, struct akv_err *err)
+{
+    return akv_gguf_intact(&m->gguf, err);
+}
+
 int akv_model_restat(const struct akv_model *m, struct akv_err *err)
 {
     return akv_gguf_restat(&m->gguf, err);

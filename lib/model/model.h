@@ -124,6 +124,8 @@ int akv_model_facts(const struct akv_model *m, struct akv_model_facts *out, stru
 
 /* 0 while the file is as it was when it was mapped (size, mtime, ctime); else AKV_E_INPUT "changed while in use". */
 int akv_model_restat(const struct akv_model *m, struct akv_err *err);
+/* The same for what is mapped alone: a file that was renamed, or replaced by another of its name, is intact. */
+int akv_model_intact(const struct akv_model *m, struct akv_err *err);
 
 /* The chat template: text in the mapping; returns 0 when the model has none. name: NULL or a named alternative ("tool_use"). */
 int akv_model_template(const struct akv_model *m, const char *name, struct akv_str *out);

@@ -197,6 +197,8 @@ int akv_session_prefill(struct akv_session *s, const struct akv_request *r, stru
     int drained = akv_pages_drain(s, st, rc < 0 ? NULL : err); /* what was computed is kept, whatever happened */
     if (rc == 0)
         rc = drained;
+    if (rc == 0) /* where a mapped file ends now, zeros may have been read instead of weights */
+        rc = akv_model_intact(s->model, err);
     if (rc == 0 && s->writer)
         rc = akv_output_request(s, r, err);
     akv_compute_end(s);

@@ -219,6 +219,8 @@ static int generate(struct run *g, struct akv_stats *st, struct akv_err *err)
     double decode = akv_now_ms();
     if (rc == 0)
         rc = loop(g, err);
+    if (rc == 0)
+        rc = akv_model_intact(s->model, err);
     st->decode_ms = akv_now_ms() - decode;
     st->completion_tokens = (uint32_t)g->reply->n;
     /* what was evaluated is kept even when the reader has gone */
