@@ -76,13 +76,14 @@ one() {
     what="$how at call $n of ${state}: $command ($kind ${path#"$T"/})"
     run "$n $how" "$state" "$command"
     case $how in
-    SHORT | EINTR) [ $status = 0 ] && [ ! -s stderr ] || t_fail "$what: exit status $status: $(head -n 1 stderr)" ;;
+    SHORT | EINTR) [ "$status$(cat stderr)" = 0 ] || t_fail "$what: exit status $status: $(head -n 1 stderr)" ;;
     EIO | ENOSPC)
         case $status in
         0) [ ! -s stderr ] || t_fail "$what: exit status 0, but $(head -n 1 stderr)" ;;
         5)
-            grep -qE "^${command%% *}: .*: (Input/output error|No space left on device)$" stderr && [[ $n == *+ || $(wc -l <stderr) -eq 1 ]] ||
-                t_fail "$what: exit status 5 with $(head -n 2 stderr | tr '\n' '|')"
+            grep -qE "^${command%% *}: .*: (Input/output error|No space left on device)$" stderr ||
+                t_fail "$what: exit status 5, but it says $(head -n 1 stderr)"
+            [[ $n == *+ ]] || t_is "$(wc -l <stderr)" 1 "$what: lines on stderr"
             ;;
         *) t_fail "$what: exit status $status: $(head -n 1 stderr)" ;;
         esac

@@ -393,6 +393,17 @@ EXPORT ssize_t write(int fd, const void *p, size_t n)
     return rc;
 }
 
+EXPORT ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
+{
+    BEGIN(WRITE, fd, NULL);
+    if (how != FAIL)
+        rc = syscall(SYS_pwrite64, fd, p, how == SHORT && n > 1 ? n / 2 : n, at);
+    if (rc > 0 && counts(path))
+        note_written(fd);
+    END();
+    return rc;
+}
+
 EXPORT int fsync(int fd)
 {
     BEGIN(SYNC, fd, NULL);

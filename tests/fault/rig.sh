@@ -28,7 +28,8 @@ temps() {
 # The name of a page's object below objects/, from root and key.
 index_name() {
     local hex
-    hex=$(printf '%b' "$(printf '\\x20\\0\\0\\0%s' "$(sed 's/../\\x&/g' <<<"$1")" "$(sed 's/../\\x&/g' <<<"$2")")" | sha256sum)
+    hex=$(printf '20000000%s' "$1" "$2" | sed 's/../\\x&/g')
+    hex=$(printf '%b' "$hex" | sha256sum)
     echo "${hex:0:2}/${hex:2:62}.akv"
 }
 
@@ -65,5 +66,6 @@ check_store() {
     akv-prefill -q -s w/store --stats=stats -o got.akv a.tok 2>got.err || t_fail "$what: a run after it: $(head -n 1 got.err)"
     cmp -s got.akv a.akv || t_fail "$what: a run after it gives other pages"
     found=$(jq .cached_tokens stats)
+    [ "$found" -ge 64 ] || [ -z "$(find w/store/objects -type f 2>/dev/null)" ] || t_fail "$what: nothing is used of what is there"
     looked_at[$state]=$found
 }
