@@ -51,6 +51,49 @@ static int encode(struct akv_outbox *o, const struct place *p, enum akv_codec co
     return rc;
 }
 
+/* Again what the store has lost of the chain before a page: it was collected since it was published or found there. */
+static int publish_chain(struct akv_outbox *o, const struct place *p, struct akv_err *err)
+{
+    const struct akv_parcel *in = &p->parcel;
+    int rc = 0;
+    for (uint32_t i = 0; rc >= 0 && i < p->index; i++) {
+        struct akv_page *page = in->chain[i];
+        struct place one = {.parcel = {.page = page, .n = AKV_PAGE_TOKENS, .key = in->keys[i], .has_parent = i > 0}, .index = i};
+        struct akv_page_rec rec;
+        if (akv_store_has(in->store, o->head, &in->keys[i]))
+            continue;
+        if (i)
+            one.parcel.parent = in->keys[i - 1];
+        memcpy(one.ids, page->ids, sizeof one.ids);
+        rc = encode(o, &one, akv_store_codec(in->store), &rec, err);
+        if (rc == 0)
+            rc = akv_store_put(in->store, o->head, &rec, in->computed, &o->written, err);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* In one batch, so that nothing is collected in between. */
+static int put_in_store(struct akv_outbox *o, const struct place *p, struct akv_page_rec *rec, struct akv_err *err)
+{
+    const struct akv_parcel *in = &p->parcel;
+    struct akv_err why = {0};
+    int rc = akv_store_batch_begin(in->store, err);
+    if (rc < 0)
+        return rc;
+    rc = akv_store_put(in->store, o->head, rec, in->computed, &o->written, &why);
+    if (rc == AKV_E_NO && in->chain) {
+        akv_err_clear(&why);
+        rc = publish_chain(o, p, &why);
+        if (rc == 0)
+            rc = encode(o, p, akv_store_codec(in->store), rec, &why);
+        if (rc == 0)
+            rc = akv_store_put(in->store, o->head, rec, in->computed, &o->written, &why);
+    }
+    akv_store_batch_end(in->store);
+    /* "no" would be an answer; this is a save that failed */
+    return rc < 0 ? akv_fail(err, rc == AKV_E_NO ? AKV_E_IO : rc, "%s", why.msg) : rc;
+}
+
 /* The first failure to save is kept: saving stops, the request goes on. */
 static void publish(struct akv_outbox *o, const struct place *p, struct akv_page_rec *rec, bool encoded)
 {
@@ -61,7 +104,7 @@ static void publish(struct akv_outbox *o, const struct place *p, struct akv_page
     if (rc == 0 && !(encoded && codec == AKV_CODEC_PLANES)) /* output and store may want different codecs */
         rc = encode(o, p, codec, rec, &err);
     if (rc == 0)
-        rc = akv_store_put(in->store, o->head, rec, in->computed, &o->written, &err);
+        rc = put_in_store(o, p, rec, &err);
     if (rc < 0)
         o->save_err = err;
 }

@@ -18,9 +18,12 @@ struct akv_parcel {
     uint32_t n;
     struct akv_key key, parent;
     bool has_parent;
-    bool fresh;                /* computed by this request: the store is asked to compare its copy, if it has one */
-    bool computed;             /* and so was everything before it */
-    struct akv_writer *writer; /* where it goes unless it is there already; NULL: not to the output, not to the store */
+    bool fresh;    /* computed by this request: the store is asked to compare its copy, if it has one */
+    bool computed; /* and so was everything before it */
+    struct akv_page *const
+        *chain;                 /* the full pages before it and their keys, which stay as they are until the next drain: should */
+    const struct akv_key *keys; /* the store have lost some, they are published again; NULL: then the page cannot be */
+    struct akv_writer *writer;  /* where it goes unless it is there already; NULL: not to the output, not to the store */
     struct akv_store *store;
 };
 

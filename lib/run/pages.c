@@ -78,6 +78,8 @@ static int deliver(struct akv_session *s, struct akv_page *p, uint32_t n, const 
     parcel.store = saving(s) ? s->store : NULL;
     parcel.fresh = !p->sealed;
     parcel.computed = parcel.fresh && !s->n_restored;
+    parcel.chain = s->seq.pages;
+    parcel.keys = s->keys;
     if (!parcel.writer && !parcel.store)
         return 0;
     int rc = s->outbox ? 0 : akv_outbox_open(&s->outbox, s->model, &s->head, err);
