@@ -11,7 +11,8 @@ static const char usage[] = "[options] [FILE ...] | --explain A B";
 static const char help[] = "Describe akv streams, store objects and GGUF models.\n\n"
                            "      --json           JSON Lines: one object a record\n"
                            "      --verify         check everything, bodies included; print one line a file\n"
-                           "      --quick          headers only: do not read page bodies\n"
+                           "      --diff           compare two streams: what differs, and how far their KV is apart\n"
+                           "      --quick          headers only; with --verify: all but decoding the bodies\n"
                            "      --raw            write the raw KV bytes of the pages, in order\n"
                            "      --text           show the pages' text (needs -m): a snapshot reveals its prompt\n"
                            "      --root           with a model: print its root and ingredients (hashes the weights)\n"
@@ -19,7 +20,7 @@ static const char help[] = "Describe akv streams, store objects and GGUF models.
                            "                       does. A, B: a file of records, a stream, pin:NAME; A also a store\n"
                            "  -s, --store DIR      the store of pin:NAME (default: $AKV_STORE, else ~/.cache/akv/store)\n" CMD_HELP;
 
-enum { OPT_JSON = CMD_OPT_OWN, OPT_VERIFY, OPT_QUICK, OPT_RAW, OPT_TEXT, OPT_ROOT, OPT_EXPLAIN };
+enum { OPT_JSON = CMD_OPT_OWN, OPT_VERIFY, OPT_QUICK, OPT_RAW, OPT_TEXT, OPT_ROOT, OPT_EXPLAIN, OPT_DIFF };
 
 static const struct option longs[] = {CMD_LONG,
                                       {"json", no_argument, NULL, OPT_JSON},
@@ -30,6 +31,7 @@ static const struct option longs[] = {CMD_LONG,
                                       {"root", no_argument, NULL, OPT_ROOT},
                                       {"explain", no_argument, NULL, OPT_EXPLAIN},
                                       {"store", required_argument, NULL, 's'},
+                                      {"diff", no_argument, NULL, OPT_DIFF},
                                       {0}};
 
 static void options(struct inspect *t, int argc, char **argv)
@@ -60,18 +62,23 @@ static void options(struct inspect *t, int argc, char **argv)
         case OPT_EXPLAIN:
             t->explain = true;
             break;
+        case OPT_DIFF:
+            t->diff = true;
+            break;
         }
     }
     if (t->verify && t->json)
         cmd_die(2, "--verify prints one line a file: it excludes --json");
-    if (t->quick && (t->verify || t->raw))
-        cmd_die(2, "--quick reads no page bodies: it excludes --verify and --raw");
-    if (t->raw && (t->json || t->verify || t->text))
-        cmd_die(2, "--raw writes bytes only: it excludes --json, --verify and --text");
-    if (t->explain && (t->verify || t->quick || t->raw || t->text || t->root))
+    if (t->verify && t->text)
+        cmd_die(2, "--verify prints one line a file: it excludes --text");
+    if (t->raw && (t->json || t->verify || t->text || t->quick))
+        cmd_die(2, "--raw writes bytes only: it excludes --json, --verify, --text and --quick");
+    if (t->explain && (t->verify || t->quick || t->raw || t->text || t->root || t->diff))
         cmd_die(2, "--explain goes with --json only");
-    if (t->explain && argc - optind != 2)
-        cmd_die(2, "--explain: two operands are expected: see %s -h", cmd_name);
+    if (t->diff && (t->verify || t->quick || t->raw || t->text || t->root))
+        cmd_die(2, "--diff goes with --json only");
+    if ((t->explain || t->diff) && argc - optind != 2)
+        cmd_die(2, "--%s: two operands are expected: see %s -h", t->diff ? "diff" : "explain", cmd_name);
 }
 
 void inspect_flush(struct inspect *t)
@@ -145,6 +152,15 @@ static void escape_strings(json_t *object)
     }
 }
 
+void inspect_json(struct inspect *t, const json_t *o)
+{
+    char *line = json_dumps(o, JSON_COMPACT);
+    if (!line)
+        cmd_die(5, "out of memory");
+    cmd_out_line(&t->out, line);
+    free(line);
+}
+
 json_t *inspect_parse(const char *json)
 {
     json_t *o = json_loads(json, 0, NULL);
@@ -159,10 +175,10 @@ void inspect_escape(json_t *o)
     escape_strings(json_object_get(o, "fields"));
 }
 
-static void describe(struct inspect *t, int argc, char **argv)
+/* Each file by itself. */
+static void each_file(struct inspect *t, int argc, char **argv)
 {
-    struct cmd_inputs inputs = {0};
-    inputs.apart = true; /* each file is described and verified by itself */
+    struct cmd_inputs inputs = {.apart = true};
     cmd_first_input(&inputs, argc, argv);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
         const char *name = cmd_input_name(&inputs);
@@ -190,14 +206,17 @@ int main(int argc, char **argv)
     if (t.text || (t.explain && t.o.model))
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
     cmd_out_open(&t.out, t.o.out, t.raw);
-    int parts = 0;
+    int no = 0; /* the answer is no: exit status 1 */
+    ;
     if (t.explain)
-        parts = inspect_explain(&t, argv[optind], argv[optind + 1]);
+        no = inspect_explain(&t, argv[optind], argv[optind + 1]);
+    else if (t.diff)
+        no = inspect_diff(&t, argv + optind, argv + optind + 1);
     else
-        describe(&t, argc - optind, argv + optind);
+        each_file(&t, argc - optind, argv + optind);
     cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);
     akv_model_close(t.model);
     int status = cmd_exit();
-    return status ? status : parts;
+    return status ? status : no;
 }

@@ -8,7 +8,7 @@
 
 struct inspect {
     struct cmd_opts o;
-    bool json, verify, quick, raw, text, root, explain;
+    bool json, verify, quick, raw, text, root, explain, diff;
     struct akv_model *model; /* for --text and --explain */
     struct cmd_out out;
     uint64_t n_done; /* files described */
@@ -21,6 +21,7 @@ struct inspect {
 void inspect_print(struct inspect *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void inspect_put(struct inspect *t, const char *text, size_t n); /* the same for text as it is */
 void inspect_flush(struct inspect *t);
+void inspect_json(struct inspect *t, const json_t *o); /* as a line */
 json_t *inspect_parse(const char *json);
 /* Make its strings fit for a line: names and ingredients come from elsewhere and may hold anything. */
 void inspect_escape(json_t *o);
@@ -35,6 +36,10 @@ void inspect_stream(struct inspect *t, struct akv_input *in, const char *name);
 /* ---- inspect_explain.c ---- */
 
 int inspect_explain(struct inspect *t, const char *a, const char *b); /* 1 when b parts from a, else 0 */
+
+/* ---- inspect_diff.c ---- */
+
+int inspect_diff(struct inspect *t, char **a, char **b); /* the operands; 1 when they differ, else 0 */
 
 /* ---- inspect_model.c ---- */
 

@@ -171,11 +171,7 @@ void inspect_model(struct inspect *t, const char *path)
     if (t->root)
         add_root(t, o, path);
     if (t->json) {
-        char *line = json_dumps(o, JSON_COMPACT);
-        if (!line)
-            cmd_die(5, "out of memory");
-        cmd_out_line(&t->out, line);
-        free(line);
+        inspect_json(t, o);
     } else {
         inspect_escape(o);
         print_model(t, o);

@@ -8,17 +8,31 @@ struct totals {
     long long pages, tokens, requests, sections, raw_bytes, coded_bytes;
 };
 
-/* The text of a page on one line, control bytes escaped. */
-static void print_text(struct inspect *t, const json_t *ids)
+static double ratio(long long raw, long long coded)
 {
-    size_t n = json_array_size(ids), len;
+    return coded ? (double)raw / (double)coded : 0;
+}
+
+/* The text of a page: its exact bytes, malloc'd. */
+static char *text_of(const struct inspect *t, const json_t *ids, size_t *len)
+{
+    size_t n = json_array_size(ids);
     uint32_t *v = cmd_alloc(n * sizeof *v);
     for (size_t i = 0; i < n; i++)
         v[i] = (uint32_t)json_integer_value(json_array_get(ids, i));
     char *text;
     struct akv_err err = {0};
-    if (akv_decode(t->model, v, n, false, &text, &len, &err) < 0)
+    if (akv_decode(t->model, v, n, false, &text, len, &err) < 0)
         cmd_die_err(&err);
+    free(v);
+    return text;
+}
+
+/* On one line, control bytes escaped. */
+static void print_text(struct inspect *t, const json_t *ids)
+{
+    size_t len;
+    char *text = text_of(t, ids, &len);
     inspect_print(t, "    \"");
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -29,7 +43,20 @@ static void print_text(struct inspect *t, const json_t *ids)
     }
     inspect_print(t, "\"\n");
     free(text);
-    free(v);
+}
+
+/* The same for JSON: a character that the page's edge cuts is left out, a byte that is no text becomes U+FFFD. */
+static void add_text(const struct inspect *t, json_t *o)
+{
+    size_t len, n;
+    char *text = text_of(t, json_object_get(o, "tokens"), &len), *clean;
+    struct akv_err err = {0};
+    if (akv_clean_text(text, len, &clean, &n, &err) < 0)
+        cmd_die_err(&err);
+    if (json_object_set_new(o, "text", json_stringn(clean, n)) < 0)
+        cmd_die(5, "out of memory");
+    free(clean);
+    free(text);
 }
 
 static void count(struct totals *s, const json_t *o)
@@ -63,9 +90,7 @@ static void print_record(struct inspect *t, const json_t *o)
     case 'P':
         inspect_print(t, "P  %.16s  page %lld, %2lld tokens, %s %lld -> %lld bytes (%.2f)%s\n", inspect_str(o, "key"),
                       inspect_num(o, "index"), inspect_num(o, "n"), inspect_str(o, "codec"), inspect_num(o, "raw_bytes"),
-                      inspect_num(o, "coded_bytes"),
-                      inspect_num(o, "coded_bytes") ? (double)inspect_num(o, "raw_bytes") / (double)inspect_num(o, "coded_bytes")
-                                                    : 0.0,
+                      inspect_num(o, "coded_bytes"), ratio(inspect_num(o, "raw_bytes"), inspect_num(o, "coded_bytes")),
                       json_is_true(json_object_get(o, "open")) ? "  open: its parent is elsewhere" : "");
         if (cmd_verbose)
             inspect_print(t, "    key %s\n    parent %s\n    sha256 %s\n", inspect_str(o, "key"), inspect_str(o, "parent"),
@@ -85,11 +110,14 @@ static void print_record(struct inspect *t, const json_t *o)
 
 static void take_record(struct inspect *t, struct totals *s, const char *json)
 {
-    if (t->json && !t->verify)
-        cmd_out_line(&t->out, json);
     json_t *o = inspect_parse(json);
     count(s, o);
-    if (!t->json && !t->verify && !t->raw) {
+    if (t->json && t->text && *inspect_str(o, "type") == 'P') {
+        add_text(t, o);
+        inspect_json(t, o);
+    } else if (t->json) {
+        cmd_out_line(&t->out, json);
+    } else if (!t->verify && !t->raw) {
         inspect_escape(o);
         print_record(t, o);
     }
@@ -98,19 +126,28 @@ static void take_record(struct inspect *t, struct totals *s, const char *json)
 
 static void print_totals(struct inspect *t, const struct totals *s, const char *name)
 {
-    char *line = cmd_escaped(name);
     t->n_done++;
+    if (t->raw)
+        return;
+    json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "type", "totals", "sections", (json_int_t)s->sections, "pages",
+                          (json_int_t)s->pages, "tokens", (json_int_t)s->tokens, "requests", (json_int_t)s->requests, "raw_bytes",
+                          (json_int_t)s->raw_bytes, "coded_bytes", (json_int_t)s->coded_bytes);
+    char *line = cmd_escaped(name);
     if (t->verify)
-        inspect_print(t, "%s: ok: %lld pages, %lld tokens, %lld requests\n", line, s->pages, s->tokens, s->requests);
-    else if (!t->json && !t->raw)
-        inspect_print(t, "%lld pages, %lld tokens, %lld requests, %lld sections, %lld -> %lld bytes\n", s->pages, s->tokens,
-                      s->requests, s->sections, s->raw_bytes, s->coded_bytes);
+        inspect_print(t, "%s: ok: %lld pages, %lld tokens, %lld requests%s\n", line, s->pages, s->tokens, s->requests,
+                      t->quick ? " (quick)" : "");
+    else if (t->json)
+        inspect_json(t, o);
+    else
+        inspect_print(t, "%lld pages, %lld tokens, %lld requests, %lld sections, %lld -> %lld bytes (%.2f)\n", s->pages, s->tokens,
+                      s->requests, s->sections, s->raw_bytes, s->coded_bytes, ratio(s->raw_bytes, s->coded_bytes));
     free(line);
+    json_decref(o);
 }
 
 void inspect_stream(struct inspect *t, struct akv_input *in, const char *name)
 {
-    unsigned flags = (t->verify ? AKV_INSPECT_VERIFY : 0) | (t->quick ? AKV_INSPECT_QUICK : 0);
+    unsigned flags = t->quick ? t->verify ? 0 : AKV_INSPECT_HEADERS : t->verify ? AKV_INSPECT_VERIFY : 0;
     struct totals s = {0};
     for (;;) {
         struct akv_err err = {0};

@@ -440,8 +440,8 @@ AKV_API int akv_basis_explain(struct akv_basis *b, const struct akv_request *r, 
 
 /* ---- inspection ---- */
 
-#define AKV_INSPECT_VERIFY 1u /* decode every body and compare its SHA-256 */
-#define AKV_INSPECT_QUICK 2u  /* headers only: bodies are passed over unchecked */
+#define AKV_INSPECT_VERIFY 1u  /* decode every body and compare its SHA-256 */
+#define AKV_INSPECT_HEADERS 2u /* headers only: bodies are passed over unchecked */
 
 /*
  * The next record of a stream described as one line of JSON (malloc'd): {"record","offset","type",...}; see akv-inspect(1). 1, 0 at the end.
@@ -449,6 +449,11 @@ AKV_API int akv_basis_explain(struct akv_basis *b, const struct akv_request *r, 
  */
 AKV_API int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t **body, size_t *body_bytes,
                              struct akv_err *err);
+/*
+ * Two streams compared, as one line of JSON: ingredients of the roots, pages, where the ids part, requests, and how far the KV of the pages
+ * that both have is apart, layer by layer; see akv-inspect(1). Each input is read to its end. 1: they differ, 0: they are equal.
+ */
+AKV_API int akv_inspect_diff(struct akv_input *a, struct akv_input *b, char **json, struct akv_err *err);
 /*
  * A model file described as one line of JSON, also one that cannot be run: what can be read of it, and the reason for each thing that
  * cannot be done with it; see akv-inspect(1). pre: as in akv_model_open(). An error only when not even the file's keys can be read.

@@ -15,17 +15,6 @@ static json_t *shown(struct akv_str s)
     return json_string(akv_str_show(s).s);
 }
 
-/* A file's name may be no text at all. */
-static json_t *any_bytes(const char *s)
-{
-    struct akv_buf b;
-    akv_buf_init(&b, 0);
-    akv_json_string(&b, s, strlen(s));
-    json_t *text = json_loadb(b.data, b.len, JSON_DECODE_ANY, NULL);
-    akv_buf_release(&b);
-    return text;
-}
-
 static void set_text(json_t *o, const char *name, const struct akv_gguf *g, const char *key)
 {
     struct akv_str s;
@@ -254,7 +243,7 @@ static int describe(json_t *o, const struct akv_model *m, const struct akv_model
     bool runs = m->arch && m->tok && !whys->tokenizer.code;
     akv_gguf_str(g, "general.architecture", &arch, NULL);
     json_object_set_new(o, "type", json_string("model"));
-    json_object_set_new(o, "path", any_bytes(g->path));
+    json_object_set_new(o, "path", akv_describe_text(g->path));
     set_text(o, "name", g, "general.name");
     set_text(o, "architecture", g, "general.architecture");
     json_object_set_new(o, "runs", json_boolean(runs));

@@ -23,14 +23,27 @@ json_t *akv_describe_fields(const struct akv_head *h)
     return fields;
 }
 
+json_t *akv_describe_text(const char *s)
+{
+    struct akv_buf b;
+    akv_buf_init(&b, 0);
+    akv_json_string(&b, s, strlen(s));
+    json_t *text = b.len ? json_loadb(b.data, b.len, JSON_DECODE_ANY, NULL) : NULL;
+    akv_buf_release(&b);
+    return text;
+}
+
+json_t *akv_describe_geom(const struct akv_geom *g)
+{
+    return json_pack("{s:i, s:i, s:i, s:i, s:s, s:i, s:I}", "layers", (int)g->n_layers, "kv_heads", (int)g->n_kv_heads, "k_dims",
+                     (int)g->dim_k, "v_dims", (int)g->dim_v, "dtype", g->dtype == AKV_KV_F16 ? "f16" : "f32", "page",
+                     (int)AKV_PAGE_TOKENS, "bytes_per_token", (json_int_t)akv_geom_token_bytes(g));
+}
+
 static void describe_head(json_t *o, const struct akv_head *h)
 {
-    const struct akv_geom *g = &h->geom;
     json_object_set_new(o, "root", akv_describe_hex(&h->root, sizeof h->root));
-    json_object_set_new(o, "geometry",
-                        json_pack("{s:i, s:i, s:i, s:i, s:s, s:i, s:I}", "layers", (int)g->n_layers, "kv_heads", (int)g->n_kv_heads,
-                                  "k_dims", (int)g->dim_k, "v_dims", (int)g->dim_v, "dtype", g->dtype == AKV_KV_F16 ? "f16" : "f32",
-                                  "page", (int)AKV_PAGE_TOKENS, "bytes_per_token", (json_int_t)akv_geom_token_bytes(g)));
+    json_object_set_new(o, "geometry", akv_describe_geom(&h->geom));
     json_object_set_new(o, "fields", akv_describe_fields(h));
 }
 
@@ -133,7 +146,7 @@ int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t 
         int rc = akv_reader_open(&in->reader, &in->in, err);
         if (rc < 0)
             return rc;
-        if (flags & AKV_INSPECT_QUICK)
+        if (flags & AKV_INSPECT_HEADERS)
             akv_reader_headers_only(in->reader);
     }
     if (body)

@@ -383,7 +383,8 @@ akv-pin -s store a b
 akv-pin -s store -o x name
 akv-pin -s ../in/store --rename pinned a/b
 akv-pin -s ../in/store --root zz --remove pinned
-akv-inspect --quick --verify
+akv-inspect --text --verify
+akv-inspect --raw --quick
 LIST
 for name in a/b .hidden $'a\nb' "$(printf 'x%.0s' {1..201})" ''; do bad 2 'pin name' ../in/chat.akv akv-pin -s ../in/store "$name"; done
 t_run 2 akv-pin -s ../in/store $'\xff' <../in/chat.akv
