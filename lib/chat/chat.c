@@ -45,8 +45,8 @@ static void warn_tools_ignored(struct akv_buf *notes)
     akv_chat_warn(notes, "tools: the chat template ignores them");
 }
 
-int akv_chat_render(const struct akv_model *model, const json_t *request, const struct akv_chat_opts *opts, struct akv_buf *text,
-                    char **warnings, struct akv_err *err)
+int akv_chat_render(const struct akv_model *model, const json_t *request, const struct akv_chat_opts *opts,
+                    struct akv_chat_cache *cache, struct akv_buf *text, char **warnings, struct akv_err *err)
 {
     struct akv_chat_request r;
     struct akv_chat_tmpl t = {0};
@@ -58,7 +58,7 @@ int akv_chat_render(const struct akv_model *model, const json_t *request, const 
         akv_buf_add(text, json_string_value(r.prompt), json_string_length(r.prompt));
         rc = akv_buf_check(text, "prompt", err);
     } else if (rc == 0) {
-        rc = akv_chat_tmpl_open(&t, model, &r, opts, err);
+        rc = akv_chat_tmpl_open(&t, model, &r, opts, cache, err);
         if (rc == 0)
             rc = akv_chat_tmpl_render(&t, &r, text, err);
         if (rc == 0 && ignores_tools(&t, &r, text))
@@ -234,14 +234,15 @@ static int add_options(json_t *fields, const struct akv_chat_request *r, struct 
 }
 
 static int chat_record(const struct akv_model *model, const struct akv_chat_request *r, const char *id,
-                       const struct akv_chat_opts *opts, struct akv_record *out, struct akv_buf *notes, struct akv_err *err)
+                       const struct akv_chat_opts *opts, struct akv_chat_cache *cache, struct akv_record *out,
+                       struct akv_buf *notes, struct akv_err *err)
 {
     struct akv_chat_tmpl t;
     struct akv_chat_layout l = {0};
     struct akv_chat_ids c = {0};
     struct akv_chat_givens g = {0};
     json_t *fields = NULL;
-    int rc = akv_chat_tmpl_open(&t, model, r, opts, err);
+    int rc = akv_chat_tmpl_open(&t, model, r, opts, cache, err);
     if (rc == 0)
         rc = akv_chat_layout_make(&l, &t, r, err);
     if (rc == 0)
@@ -270,7 +271,7 @@ out:
 }
 
 int akv_chat_record(const struct akv_model *model, const json_t *request, const char *id, const struct akv_chat_opts *opts,
-                    struct akv_record *out, char **warnings, struct akv_err *err)
+                    struct akv_chat_cache *cache, struct akv_record *out, char **warnings, struct akv_err *err)
 {
     struct akv_chat_request r;
     struct akv_buf notes;
@@ -283,7 +284,7 @@ int akv_chat_record(const struct akv_model *model, const json_t *request, const 
         unsigned flags = (r.parse_special ? AKV_TOK_SPECIAL : 0) | (r.add_special ? AKV_TOK_ADD_SPECIAL : 0);
         rc = text_record(model, json_string_value(r.prompt), json_string_length(r.prompt), flags, id, r.gen, out, &notes, err);
     } else if (rc == 0) {
-        rc = chat_record(model, &r, id, opts, out, &notes, err);
+        rc = chat_record(model, &r, id, opts, cache, out, &notes, err);
     }
     akv_chat_request_release(&r);
     give_warnings(&notes, warnings);

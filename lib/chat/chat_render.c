@@ -1,5 +1,6 @@
 #include "chat/chat_render.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -43,15 +44,38 @@ static int set_token(json_t *base, const char *name, const json_t *given, const 
     return rc;
 }
 
+void akv_chat_cache_release(struct akv_chat_cache *c)
+{
+    akv_jinja_free(c->jinja);
+    free(c->text);
+    *c = (struct akv_chat_cache){0};
+}
+
+/* Parsing takes longer than rendering a short chat. The text is compared: an address may have been used again for another one. */
+static int parse(struct akv_chat_cache *c, const struct akv_str *text, struct akv_err *err)
+{
+    if (c->jinja && c->len == text->len && !memcmp(c->text, text->s, text->len))
+        return 0;
+    akv_chat_cache_release(c);
+    int rc = akv_jinja_parse(&c->jinja, text->s, text->len, err);
+    if (rc == 0 && !(c->text = akv_strndup(text->s, text->len, err))) {
+        akv_chat_cache_release(c);
+        return AKV_E_IO;
+    }
+    c->len = text->len;
+    return rc;
+}
+
 int akv_chat_tmpl_open(struct akv_chat_tmpl *t, const struct akv_model *model, const struct akv_chat_request *r,
-                       const struct akv_chat_opts *opts, struct akv_err *err)
+                       const struct akv_chat_opts *opts, struct akv_chat_cache *cache, struct akv_err *err)
 {
     *t = (struct akv_chat_tmpl){.base = json_object(), .kwargs = r->kwargs, .now = opts->now};
+    t->cache = cache ? cache : &t->own;
     const struct akv_tok *tok = model ? model->tok : NULL;
     struct akv_str text;
     int rc = find_template(model, opts, &text, err);
     if (rc == 0)
-        rc = akv_jinja_parse(&t->jinja, text.s, text.len, err);
+        rc = parse(t->cache, &text, err);
     json_t *documents = r->documents ? json_incref((json_t *)(uintptr_t)r->documents) : json_null();
     if (json_object_set_new(t->base, "documents", documents) < 0 && rc == 0)
         rc = akv_fail(err, AKV_E_IO, "out of memory");
@@ -68,7 +92,7 @@ int akv_chat_tmpl_open(struct akv_chat_tmpl *t, const struct akv_model *model, c
 
 void akv_chat_tmpl_release(struct akv_chat_tmpl *t)
 {
-    akv_jinja_free(t->jinja);
+    akv_chat_cache_release(&t->own);
     json_decref(t->base);
     *t = (struct akv_chat_tmpl){0};
 }
@@ -88,7 +112,7 @@ static int render(const struct akv_chat_tmpl *t, json_t *messages, const json_t 
         rc = akv_fail(err, AKV_E_IO, "out of memory");
     struct akv_jinja_limits limits = {.steps = t->steps};
     if (rc == 0)
-        rc = akv_jinja_render(t->jinja, context, t->now, &limits, out, err);
+        rc = akv_jinja_render(t->cache->jinja, context, t->now, &limits, out, err);
     if (rc == 0)
         rc = akv_buf_check(out, "rendered text", err);
     json_decref(context);

@@ -6,18 +6,18 @@
 #include "chat/jinja.h"
 
 struct akv_chat_tmpl {
-    struct akv_jinja *jinja;
-    json_t *base;         /* the context but for messages, tools and add_generation_prompt */
-    const json_t *kwargs; /* borrowed from the request; NULL if none */
+    struct akv_chat_cache *cache, own; /* where the parsed template is: the caller's, or our own */
+    json_t *base;                      /* the context but for messages, tools and add_generation_prompt */
+    const json_t *kwargs;              /* borrowed from the request; NULL if none */
     int64_t now;
     uint64_t steps;     /* limit of one rendering */
     size_t probes_left; /* renderings, and bytes of them, that may still be made to learn about the text */
     size_t probe_bytes_left;
 };
 
-/* model may be NULL when opts has a template. The request must outlive t. */
+/* model may be NULL when opts has a template, cache always. The request must outlive t. */
 int akv_chat_tmpl_open(struct akv_chat_tmpl *t, const struct akv_model *model, const struct akv_chat_request *r,
-                       const struct akv_chat_opts *opts, struct akv_err *err);
+                       const struct akv_chat_opts *opts, struct akv_chat_cache *cache, struct akv_err *err);
 void akv_chat_tmpl_release(struct akv_chat_tmpl *t);
 
 /* The text of the request itself; also sets the limits for the probes that follow. out is cleared first. */

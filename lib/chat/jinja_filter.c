@@ -306,7 +306,8 @@ static struct akv_jval round_to(struct akv_jrun *r, struct akv_jval self, const 
     struct akv_jval scale = akv_jarith(r, AKV_JOP_POW, akv_jint(10), akv_jint(digits)), x = akv_jarith(r, AKV_JOP_MUL, self, scale);
     x = up ? akv_jneg(r, x) : x; /* ceil(x) = -floor(-x) */
     x = akv_jarith(r, AKV_JOP_FLOORDIV, x, akv_jint(1));
-    return akv_jarith(r, AKV_JOP_DIV, up ? akv_jneg(r, x) : x, scale);
+    x = akv_jarith(r, AKV_JOP_ADD, up ? akv_jneg(r, x) : x, akv_jint(0)); /* a whole number in the reference: it has no -0 */
+    return akv_jarith(r, AKV_JOP_DIV, x, scale);
 }
 
 static struct akv_jval default_value(struct akv_jrun *r, struct akv_jval self, const struct akv_jval *a)

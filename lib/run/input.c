@@ -61,6 +61,7 @@ void akv_input_close(struct akv_input *in)
     if (!in)
         return;
     akv_reader_close(in->reader);
+    akv_chat_cache_release(&in->cache);
     akv_in_release(&in->in);
     free(in);
 }

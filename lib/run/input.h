@@ -3,6 +3,7 @@
 #define AKV_RUN_INPUT_H
 
 #include "base/io.h"
+#include "chat/chat.h"
 #include "snap/snap.h"
 
 struct akv_input {
@@ -12,7 +13,8 @@ struct akv_input {
     bool normalising;          /* the normaliser has an input whose outputs are not all taken */
     bool text_taken;           /* it reads text, and has been given all of it */
     bool has_output;           /* and one was taken: the next counts as a request of its own */
-    uint64_t n_requests;       /* requests met, broken ones included: for default ids and messages */
+    struct akv_chat_cache cache;
+    uint64_t n_requests; /* requests met, broken ones included: for default ids and messages */
 };
 
 #endif

@@ -172,7 +172,7 @@ int akv_request_from_chat(struct akv_request **out, struct akv_input *in, const 
     char id[24];
     default_id(id, in);
     struct akv_record rec = {0};
-    rc = akv_chat_record(m, json, id, opts, &rec, notes, err);
+    rc = akv_chat_record(m, json, id, opts, &in->cache, &rec, notes, err);
     json_decref(json);
     if (rc < 0) {
         akv_record_release(&rec);
@@ -194,7 +194,7 @@ int akv_chat_text(char **text, size_t *len, char **id, struct akv_input *in, con
     default_id(fallback, in);
     struct akv_buf b;
     akv_buf_init(&b, 0);
-    rc = akv_chat_render(m, json, opts, &b, notes, err);
+    rc = akv_chat_render(m, json, opts, &in->cache, &b, notes, err);
     if (rc == 0)
         rc = akv_buf_check(&b, "rendered text", err);
     if (rc == 0) {

@@ -121,6 +121,7 @@ static double cpu_ms(void)
 static size_t run(const struct akv_model *model, const struct akv_chat_opts *opts, const struct akv_buf *json, unsigned n)
 {
     size_t n_tokens = 0;
+    struct akv_chat_cache cache = {0};
     for (unsigned i = 0; i < n; i++) {
         struct akv_err err = {0};
         struct akv_record r = {0};
@@ -129,7 +130,7 @@ static size_t run(const struct akv_model *model, const struct akv_chat_opts *opt
         akv_buf_init(&line, 0);
         int rc = akv_json_parse(&v, json->data, json->len, "chat", &err);
         if (rc == 0)
-            rc = akv_chat_record(model, v, "r", opts, &r, NULL, &err);
+            rc = akv_chat_record(model, v, "r", opts, &cache, &r, NULL, &err);
         if (rc == 0)
             rc = akv_record_write(&r, &line, &err);
         n_tokens = rc == 0 ? r.n : 0;
@@ -138,9 +139,11 @@ static size_t run(const struct akv_model *model, const struct akv_chat_opts *opt
         json_decref(v);
         if (rc < 0) {
             fprintf(stderr, "chatbench: %s\n", err.msg);
-            return 0;
+            n_tokens = 0;
+            break;
         }
     }
+    akv_chat_cache_release(&cache);
     return n_tokens;
 }
 

@@ -45,7 +45,7 @@ static char *rendered(const char *request, const char *tmpl, unsigned flags)
     json_t *v = json(request);
     opts.flags = flags;
     akv_buf_init(&text, 0);
-    int rc = akv_chat_render(NULL, v, &opts, &text, NULL, &err);
+    int rc = akv_chat_render(NULL, v, &opts, NULL, &text, NULL, &err);
     json_decref(v);
     if (rc < 0) {
         akv_buf_clear(&text);
@@ -179,6 +179,34 @@ static void gives_context(void **state)
     free(s);
 }
 
+/* A template is parsed once for requests that follow each other, and again when it is another one, even at the same address. */
+static void caches_template(void **state)
+{
+    (void)state;
+    char text[] = "a{{ messages[0].content }}";
+    struct akv_chat_opts opts = with_template(text);
+    struct akv_chat_cache cache = {0};
+    struct akv_jinja *parsed = NULL;
+    struct akv_err err = {0};
+    struct akv_buf out;
+    json_t *v = json("{" MSG "}");
+    akv_buf_init(&out, 0);
+    static const char *const want[] = {"aHi", "aHi", "bHi"};
+    for (size_t i = 0; i < 3; i++) {
+        text[0] = want[i][0];
+        assert_ok(akv_chat_render(NULL, v, &opts, &cache, &out, NULL, &err), &err);
+        assert_string_equal(out.data, want[i]);
+        assert_true(i != 1 || cache.jinja == parsed);
+        parsed = cache.jinja;
+    }
+    opts.template_len -= 2; /* and one that does not parse leaves nothing behind */
+    assert_int_equal(akv_chat_render(NULL, v, &opts, &cache, &out, NULL, &err), AKV_E_INPUT);
+    assert_null(cache.jinja);
+    akv_chat_cache_release(&cache);
+    akv_buf_release(&out);
+    json_decref(v);
+}
+
 /* Null keys go, thinking gets both its names, akv_ids never arrives; raw messages stay as they were written. */
 static void prepares_messages(void **state)
 {
@@ -208,7 +236,7 @@ static void make_record(struct akv_record *r, const char *request, const char *t
     json_t *v = json(request);
     if (tmpl)
         opts = with_template(tmpl);
-    assert_ok(akv_chat_record(model, v, "r1", &opts, r, warnings, &err), &err);
+    assert_ok(akv_chat_record(model, v, "r1", &opts, NULL, r, warnings, &err), &err);
     json_decref(v);
 }
 
@@ -612,7 +640,7 @@ static void bad_given_ids(void **state)
         struct akv_record r;
         snprintf(request, sizeof request, "{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"akv_ids\":%s}]}", lists[i]);
         json_t *v = json(request);
-        assert_int_equal(akv_chat_record(model, v, "r", &opts, &r, NULL, &err), AKV_E_INPUT);
+        assert_int_equal(akv_chat_record(model, v, "r", &opts, NULL, &r, NULL, &err), AKV_E_INPUT);
         assert_non_null(strstr(err.msg, "messages[0].akv_ids[0]"));
         json_decref(v);
     }
@@ -646,11 +674,11 @@ static void no_template(void **state)
     struct akv_buf text;
     akv_buf_init(&text, 0);
     json_t *v = json("{" MSG "}");
-    assert_int_equal(akv_chat_render(NULL, v, &opts, &text, NULL, &err), AKV_E_USAGE);
+    assert_int_equal(akv_chat_render(NULL, v, &opts, NULL, &text, NULL, &err), AKV_E_USAGE);
     if (model) {
         err = (struct akv_err){0};
         opts.template_name = "tool_use";
-        assert_int_equal(akv_chat_render(model, v, &opts, &text, NULL, &err), AKV_E_INPUT);
+        assert_int_equal(akv_chat_render(model, v, &opts, NULL, &text, NULL, &err), AKV_E_INPUT);
         assert_non_null(strstr(err.msg, "\"tool_use\""));
     }
     json_decref(v);
@@ -688,11 +716,12 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses),           cmocka_unit_test(passes_over),  cmocka_unit_test(gives_context),
-        cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),    cmocka_unit_test(odd_chats),
-        cmocka_unit_test(prompts),           cmocka_unit_test(tools_anchor), cmocka_unit_test(stable_anchors),
-        cmocka_unit_test(given_ids),         cmocka_unit_test(given_calls),  cmocka_unit_test(bad_given_ids),
-        cmocka_unit_test(moves_cuts),        cmocka_unit_test(no_template),  cmocka_unit_test(hostile),
+        cmocka_unit_test(refuses),         cmocka_unit_test(passes_over),       cmocka_unit_test(gives_context),
+        cmocka_unit_test(caches_template), cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),
+        cmocka_unit_test(odd_chats),       cmocka_unit_test(prompts),           cmocka_unit_test(tools_anchor),
+        cmocka_unit_test(stable_anchors),  cmocka_unit_test(given_ids),         cmocka_unit_test(given_calls),
+        cmocka_unit_test(bad_given_ids),   cmocka_unit_test(moves_cuts),        cmocka_unit_test(no_template),
+        cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -109,7 +109,7 @@ static int layout_of(struct chat *c, const json_t *request, unsigned flags, stru
     *l = (struct akv_chat_layout){0};
     int rc = akv_chat_request_read(&r, request, flags, err);
     if (rc == 0)
-        rc = akv_chat_tmpl_open(&t, NULL, &r, &c->opts, err);
+        rc = akv_chat_tmpl_open(&t, NULL, &r, &c->opts, NULL, err);
     if (rc == 0)
         rc = akv_chat_layout_make(l, &t, &r, err);
     akv_chat_tmpl_release(&t);
@@ -201,7 +201,7 @@ static void reference_boundaries(void **state)
 
 static int record_of(struct chat *c, const json_t *request, struct akv_record *r, struct akv_err *err)
 {
-    return akv_chat_record(model, request, "r", &c->opts, r, NULL, err);
+    return akv_chat_record(model, request, "r", &c->opts, NULL, r, NULL, err);
 }
 
 /* ids(prefix) + ids(rest) == ids(whole), by encoding both. */
@@ -286,7 +286,7 @@ static void check_turns(struct chat *c, const json_t *row, const char *name, str
         if (is_request(messages, k) && record_of(c, request, &r, &err) == 0) {
             struct akv_buf text;
             akv_buf_init(&text, 0);
-            assert_ok(akv_chat_render(model, request, &c->opts, &text, NULL, &err), &err);
+            assert_ok(akv_chat_render(model, request, &c->opts, NULL, &text, NULL, &err), &err);
             check_safe(&r, text.data, text.len, name);
             akv_buf_release(&text);
             check_shape(&r, name);
@@ -384,7 +384,7 @@ static void one_bos(void **state)
         struct akv_record r;
         json_t *v;
         assert_ok(akv_json_parse(&v, rows[i][0], strlen(rows[i][0]), "request", &err), &err);
-        assert_ok(akv_chat_record(m, v, "r", &opts, &r, NULL, &err), &err);
+        assert_ok(akv_chat_record(m, v, "r", &opts, NULL, &r, NULL, &err), &err);
         if (r.n != 2 || r.ids[0] != akv_tok_bos(m->tok) || r.ids[1] == r.ids[0])
             fail_msg("row %zu: %zu ids", i, r.n);
         akv_record_release(&r);

@@ -301,9 +301,10 @@ static const struct {
     {"{{ zz|default('D') }}{{ none|default('D') }}{{ ''|default('D', true) }} {{ '42.7'|int }} {{ 'x'|int(5) }} {{ "
      "'0x1A'|int(base=16) }} {{ '1_000'|int }} {{ ' 1.25 '|float }}",
      "DNoneD 42 5 26 1000 1.25"},
-    {"{{ 2.5|round }} {{ 2.675|round(2) }} {{ 1234.5678|round(1, 'ceil') }} {{ 'a\\nb\\n\\nc'|indent(2, true) }}|{{ 'foo bar baz "
+    {"{{ 2.5|round }} {{ 2.675|round(2) }} {{ 1234.5678|round(1, 'ceil') }} {{ -0.5|round(0, 'ceil') }} {{ "
+     "'a\\nb\\n\\nc'|indent(2, true) }}|{{ 'foo bar baz "
      "qux'|truncate(9) }}",
-     "2.0 2.67 1234.6   a\n  b\n\n  c|foo..."},
+     "2.0 2.67 1234.6 0.0   a\n  b\n\n  c|foo..."},
     {"{{ ('<a>'|safe) + '<b>' }} {{ '<b>' ~ ('<a>'|safe) }} {{ '<&>'|e }}", "<a>&lt;b&gt; <b><a> &lt;&amp;&gt;"},
     {"{% set g = l|map('string') %}{{ g|first }}{{ g|list }}{{ g|list }} {% if []|select %}always{% endif %}",
      "3['1', '2'][] always"},
