@@ -24,7 +24,10 @@ task() {
     1 | 3) exec akv-prefill -q -s w/store --save -o "w/out.$1" $name.tok ;;
     4 | 6) exec akv-gen -q -s w/store --save -n "$n_reply" $name.tok ;;
     5) exec akv-restore -q -s w/store -o w/out.5 a.tok ;;
-    7) exec akv-pin -q -s w/store --remove a ;;
+    7)
+        [ $((round % 2)) = 0 ] || exec akv-pin -q -s w/store --gc --force
+        exec akv-pin -q -s w/store --remove a
+        ;;
     esac
 }
 
@@ -73,8 +76,12 @@ while [ $SECONDS -lt $end ]; do
     round=$((round + 1))
     [ $((round % 8)) != 0 ] || rm -rf w/store # from nothing, too
     one_round 2>/dev/null # bash tells of every process killed
-    rm -f w/.akv-* w/store/tmp/*
     what="after round $round, seed $seed"
+    rm -f w/.akv-*
+    [ $((round % 3)) != 0 ] || [ ! -e w/store ] || { # forced, it collects what no pin holds and sweeps what the dead left
+        akv-pin -q -s w/store --gc --force >swept 2>&1 || t_fail "$what: --gc: $(head -n 1 swept)"
+        [ -z "$(temps)" ] || t_fail "$what: left $(temps | head -n 1)"
+    }
     check_store
     for name in a b; do
         akv-pin -s w/store --export "$name" >exported 2>err
