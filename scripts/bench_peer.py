@@ -291,7 +291,7 @@ def engine_rows(table, model, tests, label, peers, wanted):
                 results.setdefault((name, t, arm.name), []).append(r)
     for arm in arms:
         arm.close()
-    for name, t in sorted(chosen, key=lambda c: (c[0], c[1])):
+    for name, t in chosen:
         prompt, gen, depth, target = tests[name]
         rates = {a.name: statistics.median((prompt + gen) * 1e9 / r["ns"] for r in results[name, t, a.name]) for a in arms}
         ours, first = results[name, t, "akv"], results[name, t, peers[0][0]]
