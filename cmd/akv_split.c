@@ -51,7 +51,7 @@ struct tool {
 static void take_at(struct tool *t, const char *what)
 {
     char *name = NULL;
-    if (*what && !what[strspn(what, "0123456789")]) {
+    if (!what[strspn(what, "0123456789")] || *what == '-') { /* no name, and no number either, is said as a bad number */
         uint32_t at = (uint32_t)cmd_number(what, UINT32_MAX, "--at");
         name = cmd_alloc(24);
         snprintf(name, 24, "at-%u", at);
