@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "split.h"
+#include "split_tool.h"
 
 static const char usage[] = "[options] [FILE ...]";
 static const char help[] =

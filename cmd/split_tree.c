@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "split.h"
+#include "split_tool.h"
 
 #define MOST_INDENT 32u
 

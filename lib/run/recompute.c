@@ -113,7 +113,7 @@ static int same_bits(struct recomputing *r, const struct akv_link *chain, size_t
     const struct akv_link *last = &chain[n - 1];
     struct akv_object_name path;
     uint32_t ids[AKV_PAGE_TOKENS];
-    uint8_t sha[AKV_SHA_BYTES];
+    bool same = false;
     int rc = akv_compute_begin(s, err);
     for (size_t i = 0; rc == 0 && i + 1 < n; i++)
         rc = attach(r, &chain[i], err);
@@ -128,11 +128,13 @@ static int same_bits(struct recomputing *r, const struct akv_link *chain, size_t
         rc = compute(s, ids, last->n_tokens, err);
     }
     if (rc == 0) {
+        uint8_t sha[AKV_SHA_BYTES];
         akv_page_to_body(&s->geom, r->body, s->seq.pages[n - 1]->kv, last->n_tokens);
         rc = akv_sha256(sha, r->body, last->n_tokens * akv_geom_token_bytes(&s->geom), err);
+        same = rc == 0 && !memcmp(sha, last->raw_sha, sizeof sha);
     }
     akv_compute_end(s);
-    return rc < 0 ? rc : !memcmp(sha, last->raw_sha, sizeof sha);
+    return rc < 0 ? rc : same;
 }
 
 static int condemn(struct recomputing *r, const struct akv_link *link, uint32_t index, const char *path, struct akv_err *err)
@@ -155,7 +157,7 @@ static int condemn(struct recomputing *r, const struct akv_link *link, uint32_t 
 static int recompute_page(struct recomputing *r, uint32_t entry, struct akv_err *err)
 {
     struct akv_session *s = r->session;
-    struct akv_object_name path;
+    struct akv_object_name path = {0};
     struct akv_link *chain;
     struct akv_key key;
     size_t n;

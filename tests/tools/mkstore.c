@@ -133,7 +133,7 @@ static void look_up(struct akv_store *s, const struct akv_head *head, uint32_t n
 static int measure(char **command)
 {
     struct rusage use;
-    int status;
+    int status = 0;
     double start = now();
     pid_t pid = fork();
     if (pid == 0) {

@@ -1,6 +1,6 @@
 /* akv-split in parts. */
-#ifndef AKV_CMD_SPLIT_H
-#define AKV_CMD_SPLIT_H
+#ifndef AKV_CMD_SPLIT_TOOL_H
+#define AKV_CMD_SPLIT_TOOL_H
 
 #include "cmd.h"
 
