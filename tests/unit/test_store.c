@@ -1,6 +1,8 @@
 /* The store: making it, publishing, looking up, what is damaged or forged; several processes. */
 #include "tests/unit/store_rig.h"
 
+#include "store/store_dir.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -434,6 +436,22 @@ static void not_a_regular_file(void **state)
     akv_store_close(s);
 }
 
+/* A chain like the rig's but for one bit of its first page, under the same keys. */
+static void make_wrong(struct chain *wrong)
+{
+    struct akv_err err = {0};
+    rig_chain(wrong, &head, 1, 150, AKV_CODEC_PLANES);
+    struct page *p = &wrong->pages[0];
+    p->body[5] ^= 1;
+    akv_buf_clear(&p->coded);
+    assert_ok(akv_sha256(p->rec.raw_sha, p->body, p->rec.raw_bytes, &err), &err);
+    struct akv_coder coder = {0};
+    assert_ok(akv_body_encode(&coder, &head.geom, p->body, p->rec.raw_bytes, AKV_CODEC_RAW, &p->rec.codec, &p->coded, &err), &err);
+    akv_coder_release(&coder);
+    p->rec.coded = (const uint8_t *)p->coded.data;
+    p->rec.coded_bytes = p->coded.len;
+}
+
 /*
  * Other KV bytes under a known key: an imported page is refused; a computed one wins, the stored page and what was built on it go
  * to quarantine, other chains stay.
@@ -444,17 +462,9 @@ static void broken_exactness(void **state)
     struct akv_store *s = open_new();
     struct akv_err err = {0};
     struct chain wrong, other;
-    rig_chain(&wrong, &head, 1, 150, AKV_CODEC_PLANES);
+    make_wrong(&wrong);
     rig_chain(&other, &head, 3, 130, AKV_CODEC_PLANES);
     struct page *p = &wrong.pages[0];
-    p->body[5] ^= 1;
-    akv_buf_clear(&p->coded);
-    assert_ok(akv_sha256(p->rec.raw_sha, p->body, p->rec.raw_bytes, &err), &err);
-    struct akv_coder coder = {0};
-    assert_ok(akv_body_encode(&coder, &head.geom, p->body, p->rec.raw_bytes, AKV_CODEC_RAW, &p->rec.codec, &p->coded, &err), &err);
-    akv_coder_release(&coder);
-    p->rec.coded = (const uint8_t *)p->coded.data;
-    p->rec.coded_bytes = p->coded.len;
     put_all(s, &wrong);
     put_all(s, &other);
 
@@ -475,6 +485,46 @@ static void broken_exactness(void **state)
     rig_chain_free(&wrong);
     rig_chain_free(&other);
     akv_store_close(s);
+}
+
+static int n_moves; /* how often an object can still be moved to quarantine */
+
+static void move_some(struct akv_store *s, const struct akv_object_name *name, const struct akv_object_info *seen,
+                      const char *reason)
+{
+    if (n_moves-- > 0)
+        akv_objects_dir.set_aside(s, name, seen, reason);
+}
+
+/* Wherever that ends early, what was built on the wrong page is not left without it: it would seem to fit the right one. */
+static void broken_exactness_interrupted(void **state)
+{
+    (void)state;
+    struct chain wrong;
+    struct akv_object_ops ops = akv_objects_dir;
+    make_wrong(&wrong);
+    ops.set_aside = move_some;
+    const int codes[] = {AKV_E_IO, AKV_E_IO, AKV_E_INPUT}; /* the last page goes, then the one before it, then the wrong one */
+    for (int i = 0; i < 3; i++) {
+        struct akv_store *s = open_new();
+        struct akv_err err = {0};
+        if (!i)
+            put_all(s, &wrong);
+        s->ops = &ops;
+        n_moves = 1;
+        assert_int_equal(akv_store_put(s, &head, &chain.pages[0].rec, true, NULL, &err), codes[i]);
+        akv_store_close(s);
+        s = open_new();
+        if (akv_store_has(s, &head, &chain.pages[1].rec.key) || akv_store_has(s, &head, &chain.pages[2].rec.key))
+            assert_hit(s, &wrong.pages[0]);
+        akv_store_close(s);
+    }
+    struct akv_store *s = open_new();
+    assert_hit(s, &chain.pages[0]);
+    assert_miss(s, &chain.pages[1], NULL);
+    assert_miss(s, &chain.pages[2], NULL);
+    akv_store_close(s);
+    rig_chain_free(&wrong);
 }
 
 /* D4: a write that fails in the middle leaves no temp and no object, and what was there stays. */
@@ -563,6 +613,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(d13_unknown_version_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(not_a_regular_file, setup, teardown),
         cmocka_unit_test_setup_teardown(broken_exactness, setup, teardown),
+        cmocka_unit_test_setup_teardown(broken_exactness_interrupted, setup, teardown),
         cmocka_unit_test_setup_teardown(d4_disk_full, setup, teardown),
         cmocka_unit_test_setup_teardown(four_writers, setup, teardown),
     };
