@@ -157,11 +157,11 @@ static int condemn(struct recomputing *r, const struct akv_link *link, uint32_t 
 static int recompute_page(struct recomputing *r, uint32_t entry, struct akv_err *err)
 {
     struct akv_session *s = r->session;
-    struct akv_object_name path = {0};
+    struct akv_object_name path;
     struct akv_link *chain;
     struct akv_key key;
     size_t n;
-    akv_object_path(&path, &r->census.list[entry].name);
+    path = akv_object_path(&r->census.list[entry].name);
     if (akv_object_read(s->store, &r->object, &path, &s->head, true, NULL) != 1)
         return 0;
     key = akv_reader_page(r->object.reader)->key;

@@ -19,11 +19,13 @@ uint64_t akv_root_tag(const struct akv_key *root)
     return akv_get_u64(root->b);
 }
 
-void akv_object_path(struct akv_object_name *out, const struct akv_key *name)
+struct akv_object_name akv_object_path(const struct akv_key *name)
 {
+    struct akv_object_name path;
     char hex[AKV_SHA_HEX];
     akv_hex(hex, name->b, sizeof name->b);
-    snprintf(out->s, sizeof out->s, "%.2s/%s.akv", hex, hex + 2);
+    snprintf(path.s, sizeof path.s, "%.2s/%s.akv", hex, hex + 2);
+    return path;
 }
 
 bool akv_object_key(struct akv_key *name, const struct akv_object_name *path)
@@ -103,7 +105,7 @@ static void read_entry(struct akv_store *s, struct akv_object *o, struct akv_cen
 {
     struct akv_object_name path;
     struct akv_object_info info;
-    akv_object_path(&path, &e->name);
+    path = akv_object_path(&e->name);
     if (akv_object_read(s, o, &path, NULL, true, NULL) == 1) {
         e->unread = !akv_census_fill(e, o);
     } else if (s->ops->has(s, &path, &info)) {

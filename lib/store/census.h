@@ -55,7 +55,7 @@ void akv_census_hold(struct akv_census *c, uint32_t entry);
 bool akv_census_whole(const struct akv_census *c, uint32_t entry);
 
 uint64_t akv_root_tag(const struct akv_key *root);                             /* its first eight bytes */
-void akv_object_path(struct akv_object_name *out, const struct akv_key *name); /* of an index key */
+struct akv_object_name akv_object_path(const struct akv_key *name);            /* of an index key */
 bool akv_object_key(struct akv_key *name, const struct akv_object_name *path); /* and back */
 
 #endif

@@ -129,7 +129,7 @@ static int delete_entry(struct akv_census *c, uint32_t entry, const struct akv_s
         return 0;
     if (w->cancel && *w->cancel)
         return akv_fail(err, AKV_E_CANCEL, "interrupted");
-    akv_object_path(&path, &c->list[entry].name);
+    path = akv_object_path(&c->list[entry].name);
     return c->store->ops->remove(c->store, &path, err);
 }
 

@@ -78,7 +78,7 @@ static void check_object(void *ctx, size_t task, unsigned thread)
     struct akv_err why = {0};
     if (v->work->cancel && *v->work->cancel)
         return;
-    akv_object_path(&path, &e->name);
+    path = akv_object_path(&e->name);
     int rc = check_bytes(v, w, e, &path, &why);
     e->gone = rc == 0;
     e->unread = rc < 0;
@@ -132,7 +132,7 @@ static void check_links(struct verifying *v)
         if (!up || up->unread || (up->n_tokens == AKV_PAGE_TOKENS && up->index + 1 == e->index))
             continue;
         snprintf(why, sizeof why, "page %u follows page %u with %u tokens", e->index, up->index, up->n_tokens);
-        akv_object_path(&path, &e->name);
+        path = akv_object_path(&e->name);
         note_flaw(v, i, AKV_E_INPUT, why);
         v->store->ops->set_aside(v->store, &path, NULL, why);
         e->unread = true;
@@ -176,7 +176,7 @@ static int find_dependents(struct verifying *v, struct akv_verified *done, struc
         done->open += cause == OPEN;
         if (cause == WHOLE || cause == OPEN || cause == i)
             continue;
-        akv_object_path(&path, &c->list[cause].name);
+        path = akv_object_path(&c->list[cause].name);
         snprintf(why, sizeof why, "built on %s", path.s);
         note_flaw(v, i, 0, why);
     }
@@ -209,7 +209,7 @@ static void tell_flaws(struct verifying *v, struct akv_verified *done)
         struct akv_object_name path;
         uint64_t *count = !f->code ? &done->depends : f->code == AKV_E_INPUT ? &done->damaged : &done->unreadable;
         (*count)++;
-        akv_object_path(&path, &f->name);
+        path = akv_object_path(&f->name);
         tell(v, !f->code ? "depends" : f->code == AKV_E_INPUT ? "damaged" : "unreadable", path.s, f->why);
     }
 }
@@ -241,7 +241,7 @@ static int check_pin(struct verifying *v, const struct akv_ref *ref, struct akv_
         return rc;
     uint32_t tip = akv_census_find(&v->census, &name), cause = tip == AKV_CENSUS_NONE ? OPEN : v->cause[tip];
     if (cause < UNKNOWN) {
-        akv_object_path(&path, &v->census.list[cause].name);
+        path = akv_object_path(&v->census.list[cause].name);
         return akv_fail(err, AKV_E_INPUT, "its page %s is damaged", path.s);
     }
     rc = akv_chain_of(v->store, ref, &links, &n, err);
