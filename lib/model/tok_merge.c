@@ -56,13 +56,24 @@ static void report(const struct oddities *o, struct akv_buf *warn)
     }
 }
 
+/* memcmp() == 0 for texts that are mostly short. */
+static inline bool same(const char *a, const char *b, size_t len)
+{
+    if (len >= 8)
+        return akv_tok_load(a, 8) == akv_tok_load(b, 8) && akv_tok_load(a + len - 8, 8) == akv_tok_load(b + len - 8, 8) &&
+               (len <= 16 || memcmp(a, b, len) == 0);
+    if (len >= 4)
+        return akv_tok_load(a, 4) == akv_tok_load(b, 4) && akv_tok_load(a + len - 4, 4) == akv_tok_load(b + len - 4, 4);
+    return len == 0 || (a[0] == b[0] && a[len / 2] == b[len / 2] && a[len - 1] == b[len - 1]);
+}
+
 /* Whether token id is exactly left followed by right. */
 static bool is_joined(const struct akv_tokvocab *v, uint32_t id, struct akv_str left, struct akv_str right)
 {
     if (id >= v->n || akv_tokvocab_is_plain(v, id))
         return false;
     struct akv_str t = akv_tokvocab_text(v, id);
-    return t.len == left.len + right.len && memcmp(t.s, left.s, left.len) == 0 && memcmp(t.s + left.len, right.s, right.len) == 0;
+    return t.len == left.len + right.len && same(t.s, left.s, left.len) && same(t.s + left.len, right.s, right.len);
 }
 
 /*
@@ -92,7 +103,7 @@ static uint32_t find_joined(const struct akv_tokvocab *v, uint32_t last, struct 
 
 struct merge {
     struct akv_str left, right;
-    uint64_t hash_left, hash_right;
+    struct akv_tokname left_name, right_name;
     uint32_t l, r, id;
     uint32_t rank;
 };
@@ -114,10 +125,10 @@ static unsigned parse_batch(struct merge *batch, const struct akv_tokvocab *v, c
             e->left = (struct akv_str){s.s, (size_t)(space - s.s)};
             e->right = (struct akv_str){space + 1, s.len - e->left.len - 1};
             e->rank = (uint32_t)i;
-            e->hash_left = akv_tok_hash(e->left.s, e->left.len);
-            e->hash_right = akv_tok_hash(e->right.s, e->right.len);
-            akv_tokvocab_fetch_slot(v, e->hash_left);
-            akv_tokvocab_fetch_slot(v, e->hash_right);
+            e->left_name = akv_tokname_of(e->left.s, e->left.len);
+            e->right_name = akv_tokname_of(e->right.s, e->right.len);
+            akv_tokvocab_fetch(v, &e->left_name);
+            akv_tokvocab_fetch(v, &e->right_name);
         }
     }
     return n;
@@ -126,13 +137,9 @@ static unsigned parse_batch(struct merge *batch, const struct akv_tokvocab *v, c
 static int add_batch(struct akv_tokmerges *m, const struct akv_tokvocab *v, struct merge *batch, unsigned n, uint32_t *last,
                      struct oddities *odd, char *joined)
 {
-    for (unsigned i = 0; i < n; i++) {
-        akv_tokvocab_fetch_text(v, batch[i].hash_left);
-        akv_tokvocab_fetch_text(v, batch[i].hash_right);
-    }
     for (struct merge *e = batch; e < batch + n; e++) {
-        e->l = akv_tokvocab_find_hashed(v, e->left.s, e->left.len, e->hash_left);
-        e->r = akv_tokvocab_find_hashed(v, e->right.s, e->right.len, e->hash_right);
+        e->l = akv_tokvocab_find_name(v, e->left.s, &e->left_name);
+        e->r = akv_tokvocab_find_name(v, e->right.s, &e->right_name);
         e->id = e->l == NONE || e->r == NONE ? NONE : find_joined(v, *last, e->left, e->right, joined);
         if (e->id != NONE) {
             *last = e->id;

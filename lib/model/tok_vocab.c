@@ -10,50 +10,14 @@
 #define KEY_TOKENS "tokenizer.ggml.tokens"
 #define KEY_TYPES "tokenizer.ggml.token_type"
 
-__extension__ typedef unsigned __int128 wide;
-
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-    wide m = (wide)a * b;
-    return (uint64_t)m ^ (uint64_t)(m >> 64);
-}
-
-static uint64_t load64(const uint8_t *p)
-{
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-static uint64_t load32(const uint8_t *p)
-{
-    uint32_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-/* Multiply and fold 16 bytes at a time; the ends may overlap. The value never leaves the process. */
-uint64_t akv_tok_hash(const void *s, size_t len)
+/* Multiply and fold 16 bytes at a time; the last two words may overlap the ones before. */
+uint64_t akv_tok_hash_long(const char *s, size_t len)
 {
     const uint64_t k0 = 0x9e3779b97f4a7c15u, k1 = 0xd1342543de82ef95u;
-    const uint8_t *p = s;
-    uint64_t a = 0, b = 0, h = k0 ^ len;
-    if (len > 16) {
-        size_t i = 0;
-        for (; i + 16 < len; i += 16)
-            h = fold(load64(p + i) ^ k1, load64(p + i + 8) ^ h);
-        a = load64(p + len - 16);
-        b = load64(p + len - 8);
-    } else if (len >= 8) {
-        a = load64(p);
-        b = load64(p + len - 8);
-    } else if (len >= 4) {
-        a = load32(p);
-        b = load32(p + len - 4);
-    } else if (len > 0) {
-        a = (uint64_t)p[0] << 16 | (uint64_t)p[len / 2] << 8 | p[len - 1];
-    }
-    return fold(fold(a ^ k1, b ^ h), k0);
+    uint64_t h = k0 ^ len;
+    for (size_t i = 0; i + 16 < len; i += 16)
+        h = akv_tok_fold(akv_tok_load(s + i, 8) ^ k1, akv_tok_load(s + i + 8, 8) ^ h);
+    return akv_tok_fold(akv_tok_fold(akv_tok_load(s + len - 16, 8) ^ k1, akv_tok_load(s + len - 8, 8) ^ h), k0);
 }
 
 void *akv_tok_alloc_table(size_t n, size_t size, struct akv_err *err)
@@ -73,19 +37,14 @@ void *akv_tok_alloc_table(size_t n, size_t size, struct akv_err *err)
     return memset(p, 0xff, n * size);
 }
 
-static bool text_is(const struct akv_tokvocab *v, uint32_t id, const char *s, size_t len)
-{
-    struct akv_str t = akv_tokvocab_text(v, id);
-    return t.len == len && memcmp(t.s, s, len) == 0;
-}
-
 /* The slot that holds the text, or the free slot where it belongs, or NULL after AKV_TOK_PROBES. */
-static struct akv_tokslot *probe(const struct akv_tokvocab *v, const char *s, size_t len, uint64_t hash)
+static struct akv_tokslot *probe(const struct akv_tokvocab *v, const char *s, const struct akv_tokname *name)
 {
-    uint32_t i = akv_tok_slot(hash, v->n_slots), tag = (uint32_t)(hash >> 32);
+    uint32_t i = akv_tok_slot(name->hash, v->n_slots);
     for (unsigned n = 0; n < AKV_TOK_PROBES; n++) {
         struct akv_tokslot *slot = &v->slots[i];
-        if (slot->id == AKV_TOKVOCAB_NONE || (slot->tag == tag && text_is(v, slot->id, s, len)))
+        if (slot->id == AKV_TOKVOCAB_NONE || (slot->a == name->a && slot->b == name->b && slot->len == name->len &&
+                                              (name->len <= 16 || !memcmp(v->strings + v->at[slot->id], s, name->len))))
             return slot;
         if (++i == v->n_slots)
             i = 0;
@@ -93,15 +52,19 @@ static struct akv_tokslot *probe(const struct akv_tokvocab *v, const char *s, si
     return NULL;
 }
 
-uint32_t akv_tokvocab_find_hashed(const struct akv_tokvocab *v, const char *s, size_t len, uint64_t hash)
+uint32_t akv_tokvocab_find_name(const struct akv_tokvocab *v, const char *s, const struct akv_tokname *name)
 {
-    const struct akv_tokslot *slot = probe(v, s, len, hash);
+    const struct akv_tokslot *slot = probe(v, s, name);
     return slot ? slot->id : AKV_TOKVOCAB_NONE;
 }
 
 uint32_t akv_tokvocab_find(const struct akv_tokvocab *v, const char *s, size_t len)
 {
-    return len > v->max_len ? AKV_TOKVOCAB_NONE : akv_tokvocab_find_hashed(v, s, len, akv_tok_hash(s, len));
+    struct akv_tokname name;
+    if (len > v->max_len)
+        return AKV_TOKVOCAB_NONE;
+    name = akv_tokname_of(s, len);
+    return akv_tokvocab_find_name(v, s, &name);
 }
 
 static int read_tokens(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_err *err)
@@ -168,12 +131,12 @@ static int index_texts(struct akv_tokvocab *v, const struct akv_gguf *g, struct 
         if (akv_tokvocab_is_plain(v, i))
             continue;
         struct akv_str s = akv_tokvocab_text(v, i);
-        uint64_t hash = akv_tok_hash(s.s, s.len);
-        struct akv_tokslot *slot = probe(v, s.s, s.len, hash);
+        struct akv_tokname name = akv_tokname_of(s.s, s.len);
+        struct akv_tokslot *slot = probe(v, s.s, &name);
         if (!slot)
             return akv_fail(err, AKV_E_INPUT, "%s: " KEY_TOKENS ": token %u: the texts collide on purpose", g->path, i);
         if (slot->id == AKV_TOKVOCAB_NONE)
-            *slot = (struct akv_tokslot){(uint32_t)(hash >> 32), i};
+            *slot = (struct akv_tokslot){name.a, name.b, name.len, i};
         else if (v->n_duplicates++ == 0)
             first = i;
     }

@@ -5,6 +5,8 @@
 #ifndef AKV_MODEL_TOK_VOCAB_H
 #define AKV_MODEL_TOK_VOCAB_H
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "model/gguf.h"
 
@@ -19,9 +21,19 @@ enum akv_toktype { /* tokenizer.ggml.token_type */
                    AKV_TOKTYPE_BYTE = 6
 };
 
+/*
+ * A text as the table knows it. Up to 16 bytes, as nearly all are, a and b and len are the text itself (its first and last 8 bytes), so
+ * that finding it reads one slot and nothing else; of a longer one a is its hash, and the text is compared.
+ */
+struct akv_tokname {
+    uint64_t a, b, hash;
+    uint32_t len;
+};
+
 struct akv_tokslot {
-    uint32_t tag; /* high half of the text's hash */
-    uint32_t id;  /* AKV_TOKVOCAB_NONE: free */
+    uint64_t a, b;
+    uint32_t len;
+    uint32_t id; /* AKV_TOKVOCAB_NONE: free */
 };
 
 struct akv_tokvocab {
@@ -39,7 +51,47 @@ struct akv_tokvocab {
 int akv_tokvocab_open(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err);
 void akv_tokvocab_close(struct akv_tokvocab *v); /* safe on a zeroed or failed object */
 
-uint64_t akv_tok_hash(const void *s, size_t len); /* fast, not for hostile keys without a bound on the probes */
+__extension__ typedef unsigned __int128 akv_tokwide;
+
+static inline uint64_t akv_tok_fold(uint64_t a, uint64_t b)
+{
+    akv_tokwide m = (akv_tokwide)a * b;
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+static inline uint64_t akv_tok_load(const char *p, size_t n)
+{
+    uint64_t x = 0;
+    uint32_t y;
+    if (n == 8) {
+        memcpy(&x, p, 8);
+        return x;
+    }
+    memcpy(&y, p, 4);
+    return y;
+}
+
+uint64_t akv_tok_hash_long(const char *s, size_t len); /* of more than 16 bytes */
+
+/* Hashes are fast, not for hostile keys without a bound on the probes, and never leave the process. */
+static inline struct akv_tokname akv_tokname_of(const char *s, size_t len)
+{
+    struct akv_tokname name = {.len = (uint32_t)len};
+    if (len > 16) {
+        name.a = name.hash = akv_tok_hash_long(s, len);
+        return name;
+    }
+    if (len >= 8) {
+        name.a = akv_tok_load(s, 8);
+        name.b = akv_tok_load(s + len - 8, 8);
+    } else if (len >= 4) {
+        name.a = akv_tok_load(s, 4) | akv_tok_load(s + len - 4, 4) << 32;
+    } else if (len > 0) {
+        name.a = (uint64_t)(uint8_t)s[0] << 16 | (uint64_t)(uint8_t)s[len / 2] << 8 | (uint8_t)s[len - 1];
+    }
+    name.hash = akv_tok_fold(akv_tok_fold(name.a ^ 0xd1342543de82ef95u, name.b ^ 0x9e3779b97f4a7c15u ^ len), 0x9e3779b97f4a7c15u);
+    return name;
+}
 
 /* A slot of n for a hash without a division: its low half decides. */
 static inline uint32_t akv_tok_slot(uint64_t hash, uint32_t n)
@@ -49,19 +101,12 @@ static inline uint32_t akv_tok_slot(uint64_t hash, uint32_t n)
 
 /* The id of a token of plain text, or AKV_TOKVOCAB_NONE. */
 uint32_t akv_tokvocab_find(const struct akv_tokvocab *v, const char *s, size_t len);
-uint32_t akv_tokvocab_find_hashed(const struct akv_tokvocab *v, const char *s, size_t len, uint64_t hash);
+uint32_t akv_tokvocab_find_name(const struct akv_tokvocab *v, const char *s, const struct akv_tokname *name);
 
-/* For many look-ups at once: have what find reads first, and then (when that is here) next, brought into the caches. */
-static inline void akv_tokvocab_fetch_slot(const struct akv_tokvocab *v, uint64_t hash)
+/* For many look-ups at once: have what find reads brought into the caches. */
+static inline void akv_tokvocab_fetch(const struct akv_tokvocab *v, const struct akv_tokname *name)
 {
-    __builtin_prefetch(&v->slots[akv_tok_slot(hash, v->n_slots)]);
-}
-
-static inline void akv_tokvocab_fetch_text(const struct akv_tokvocab *v, uint64_t hash)
-{
-    uint32_t id = v->slots[akv_tok_slot(hash, v->n_slots)].id;
-    if (id != AKV_TOKVOCAB_NONE)
-        __builtin_prefetch(v->strings + v->at[id]);
+    __builtin_prefetch(&v->slots[akv_tok_slot(name->hash, v->n_slots)]);
 }
 
 static inline struct akv_str akv_tokvocab_text(const struct akv_tokvocab *v, uint32_t id)
