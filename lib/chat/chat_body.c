@@ -5,8 +5,7 @@
 
 #include "chat/jinja_value.h"
 
-#define CLOSER 64                      /* bytes; no control token is nearly as long */
-#define LOOK_BYTES ((size_t)256 << 20) /* of text looked through for one message: no trap for a hostile one */
+#define CLOSER 64 /* bytes; no control token is nearly as long */
 
 void akv_chat_find_opener(struct akv_chat_opener *o, const struct akv_chat_layout *l, struct akv_chat_tmpl *t,
                           const struct akv_chat_request *r)
@@ -75,7 +74,7 @@ bool akv_chat_find_body(const struct akv_chat_layout *l, const struct akv_tok *t
 struct reply {
     struct akv_buf text[3]; /* as it is, and with JSON escapes taken away once and twice: arguments may be a text within a text */
     const char *body;
-    size_t body_len, look_left;
+    size_t body_len, *look_left;
 };
 
 /* The four hexadecimal digits of \uXXXX at p; false when that is not what stands there. */
@@ -125,9 +124,11 @@ static void unescape(struct akv_buf *out, const struct akv_buf *in)
 static bool occurs(struct reply *r, const char *s, size_t len)
 {
     for (size_t i = 0; i < sizeof r->text / sizeof *r->text; i++) {
-        if (r->text[i].len > r->look_left)
+        if (r->text[i].len > *r->look_left) {
+            *r->look_left = 0;
             return false;
-        r->look_left -= r->text[i].len;
+        }
+        *r->look_left -= r->text[i].len;
         if (!len || memmem(r->text[i].data, r->text[i].len, s, len))
             return true;
     }
@@ -203,15 +204,17 @@ static const char *check(struct reply *r, const json_t *m)
     return NULL;
 }
 
-const char *akv_chat_body_differs(struct akv_buf *reply, const char *body, size_t body_len, const json_t *m)
+const char *akv_chat_body_differs(struct akv_buf *reply, const char *body, size_t body_len, const json_t *m, size_t *look_left)
 {
-    struct reply r = {.body = body, .body_len = body_len, .look_left = LOOK_BYTES};
+    struct reply r = {.body = body, .body_len = body_len, .look_left = look_left};
     r.text[0] = *reply;
     akv_buf_init(&r.text[1], 0);
     akv_buf_init(&r.text[2], 0);
     unescape(&r.text[1], &r.text[0]);
     unescape(&r.text[2], &r.text[1]);
     const char *why = r.text[1].failed || r.text[2].failed ? "out of memory" : check(&r, m);
+    if (why && !*look_left)
+        why = "there is too much to compare";
     akv_buf_release(&r.text[1]);
     akv_buf_release(&r.text[2]);
     return why;

@@ -27,8 +27,9 @@ bool akv_chat_find_body(const struct akv_chat_layout *l, const struct akv_tok *t
  * Whether a reply (its text, control tokens spelled out; taken apart here) is what message m tells of it, and body, what the template makes
  * of m, tells it too: NULL, or what is missing, in words. In the reply: the content and the thinking without white space around them,
  * the names of the calls, and of their arguments all names, strings and whole numbers, as they are or with JSON escapes. In the body: the
- * content, the thinking and the names of the calls.
+ * content, the thinking and the names of the calls. look_left: bytes that may still be looked through, for all messages of a request.
  */
-const char *akv_chat_body_differs(struct akv_buf *reply, const char *body, size_t body_len, const json_t *m);
+#define AKV_CHAT_LOOK ((size_t)256 << 20)
+const char *akv_chat_body_differs(struct akv_buf *reply, const char *body, size_t body_len, const json_t *m, size_t *look_left);
 
 #endif

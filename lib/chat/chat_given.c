@@ -95,7 +95,8 @@ static bool find_content(const struct akv_chat_layout *l, size_t k, const json_t
  * template writes for the message. *why: NULL, or why they cannot be used.
  */
 static int place_given(struct akv_chat_given *g, const struct akv_tok *tok, const struct akv_chat_layout *l,
-                       const struct akv_chat_opener *o, const json_t *m, size_t k, const char **why, struct akv_err *err)
+                       const struct akv_chat_opener *o, const json_t *m, size_t k, size_t *look_left, const char **why,
+                       struct akv_err *err)
 {
     const json_t *content = json_object_get(m, "content");
     bool calls = json_array_size(json_object_get(m, "tool_calls")) > 0, said = false;
@@ -114,7 +115,7 @@ static int place_given(struct akv_chat_given *g, const struct akv_tok *tok, cons
         if (rc == 0 && !clean(&reply))
             rc = akv_fail(err, AKV_E_IO, "out of memory for a reply");
         if (rc == 0)
-            *why = akv_chat_body_differs(&reply, l->text.data + g->from, g->to - g->from, m);
+            *why = akv_chat_body_differs(&reply, l->text.data + g->from, g->to - g->from, m, look_left);
         akv_buf_release(&reply);
     }
     return rc;
@@ -126,7 +127,7 @@ int akv_chat_find_givens(struct akv_chat_givens *g, const struct akv_tok *tok, c
     struct akv_chat_opener o = {0};
     g->v = akv_alloc(l->n, sizeof *g->v, err);
     int rc = g->v ? 0 : AKV_E_IO;
-    size_t last = 0;
+    size_t last = 0, look_left = AKV_CHAT_LOOK;
     for (size_t k = 0; rc == 0 && k < l->n; k++) {
         const json_t *m = json_array_get(r->sent, k), *list = json_object_get(m, "akv_ids");
         if (!json_array_size(list))
@@ -137,7 +138,7 @@ int akv_chat_find_givens(struct akv_chat_givens *g, const struct akv_tok *tok, c
         const char *why = NULL;
         rc = read_ids(list, k, akv_tok_n_vocab(tok), &v->ids, err);
         if (rc == 0)
-            rc = place_given(v, tok, l, &o, m, k, &why, err);
+            rc = place_given(v, tok, l, &o, m, k, &look_left, &why, err);
         if (rc == 0 && !why && v->from >= last) {
             last = v->to;
         } else if (rc == 0) {

@@ -626,6 +626,37 @@ static void given_calls(void **state)
         }
 }
 
+/* A reply that is hostile to those who look for its arguments costs little. */
+static void too_many_arguments(void **state)
+{
+    (void)state;
+    if (!model)
+        skip();
+    struct akv_buf request;
+    struct akv_ids ids = {0};
+    struct akv_record r;
+    char *warnings = NULL;
+    akv_buf_init(&request, 0);
+    for (size_t i = 0; i < 8000; i++)
+        akv_buf_puts(&request, "x y z 1 ");
+    akv_buf_puts(&request, "f");
+    akv_tok_encode(model->tok, request.data, request.len, 0, &ids, NULL, NULL);
+    akv_buf_clear(&request);
+    akv_buf_puts(&request, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello?\"},{\"role\":\"assistant\",\"akv_ids\":[");
+    for (size_t i = 0; i < ids.n; i++)
+        akv_buf_printf(&request, "%s%u", i ? "," : "", ids.v[i]);
+    akv_buf_puts(&request, "],\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":[");
+    for (size_t i = 0; i < 20000; i++)
+        akv_buf_puts(&request, "\"f\",");
+    akv_buf_puts(&request, "1]}}]},{\"role\":\"tool\",\"content\":\"Hello world\"}]}");
+    make_record(&r, request.data, CALLS, &warnings);
+    assert_non_null(strstr(warnings, "too much to compare"));
+    free(warnings);
+    akv_record_release(&r);
+    akv_ids_release(&ids);
+    akv_buf_release(&request);
+}
+
 /* An id that the vocabulary does not have is bad input, whatever the text says. */
 static void bad_given_ids(void **state)
 {
@@ -716,11 +747,22 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses),         cmocka_unit_test(passes_over),       cmocka_unit_test(gives_context),
-        cmocka_unit_test(caches_template), cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),
-        cmocka_unit_test(odd_chats),       cmocka_unit_test(prompts),           cmocka_unit_test(tools_anchor),
-        cmocka_unit_test(stable_anchors),  cmocka_unit_test(given_ids),         cmocka_unit_test(given_calls),
-        cmocka_unit_test(bad_given_ids),   cmocka_unit_test(moves_cuts),        cmocka_unit_test(no_template),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(passes_over),
+        cmocka_unit_test(gives_context),
+        cmocka_unit_test(caches_template),
+        cmocka_unit_test(prepares_messages),
+        cmocka_unit_test(demo_chat),
+        cmocka_unit_test(odd_chats),
+        cmocka_unit_test(prompts),
+        cmocka_unit_test(tools_anchor),
+        cmocka_unit_test(stable_anchors),
+        cmocka_unit_test(given_ids),
+        cmocka_unit_test(given_calls),
+        cmocka_unit_test(too_many_arguments),
+        cmocka_unit_test(bad_given_ids),
+        cmocka_unit_test(moves_cuts),
+        cmocka_unit_test(no_template),
         cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
