@@ -102,6 +102,22 @@ t_is "$(find store/tmp -type f | wc -l)" 0 "temps"
 t_run 0 akv-pin -s store --remove anchor
 t_run 0 akv-pin -s store --gc --force
 t_is "$(bytes_of store)" 0 "bytes without a pin"
+t_begin "a collection between two requests of one run: what the run holds in memory is saved again"
+mkfifo pipe
+akv-prefill -s store --save -o /dev/null <pipe 2>err &
+run=$!
+exec 9>pipe
+cat b.tok >&9
+for ((i = 0; i < 400 && $(find store/objects -type f | wc -l) < 3; i++)); do sleep 0.05; done
+t_run 0 akv-pin -s store --gc --force
+t_is "$(bytes_of store)" 0 "bytes after the collection"
+jq -c '.n = 250 | .tokens += [range(100)]' b.tok | tee longer.tok >&9
+exec 9>&-
+wait $run
+t_is $? 0 "the exit status"
+t_same err /dev/null
+t_run 0 akv-pin -s store --verify
+t_is "$(akv-restore -s store --stats=stats2 longer.tok >/dev/null && jq -r .cached_tokens stats2)" 250 "tokens of the longer one in the store"
 t_begin "wrong usage"
 for args in "--quota 0" "--quota 4g" "--quota 4GB" "--quota -1" "--quota ''" "--quota 1M --gc" "--gc x" "--quota 1M --force" "--dry-run --list" \
     "--quota 99999999999999999999"; do
