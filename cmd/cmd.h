@@ -87,6 +87,7 @@ int cmd_getopt(int argc, char **argv, const char *shorts, const struct option *l
 void cmd_opts_init(struct cmd_opts *o);
 /* Handle a common option; false: not one of them. -h and -V print and exit. */
 bool cmd_opt(struct cmd_opts *o, int c, const char *usage, const char *help);
+unsigned cmd_cores(void); /* processors that the process may use, by its affinity and its cgroup: 1 to 256 */
 uint64_t cmd_number(const char *text, uint64_t most, const char *what); /* or die with status 2 */
 double cmd_real(const char *text, double least, double most, const char *what);
 unsigned cmd_threads(const struct cmd_opts *o); /* -@, or all cores */

@@ -153,8 +153,7 @@ const char *cmd_default_store(void)
 
 unsigned cmd_threads(const struct cmd_opts *o)
 {
-    long n = o->threads ? (long)o->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 256 ? 256 : (unsigned)n;
+    return o->threads ? o->threads : cmd_cores();
 }
 
 static void note(void *ctx, const char *msg)
