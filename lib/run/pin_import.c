@@ -155,7 +155,12 @@ static int pin_tip(struct pinning *p, const char *name, const struct akv_key *ti
     ref.made_by = o->made_by ? akv_strndup(o->made_by, strlen(o->made_by), err) : NULL;
     ref.options = o->options ? akv_strndup(o->options, strlen(o->options), err) : NULL;
     ref.model = p->model ? akv_strndup(p->model, strlen(p->model), err) : NULL;
-    int rc = ref.name ? akv_store_ref_put(p->store, &ref, err) : AKV_E_IO;
+    struct akv_err why = {0};
+    int rc = ref.name ? akv_store_ref_put(p->store, &ref, &why) : AKV_E_IO;
+    if (rc == AKV_E_NO) /* all were there when they were published: only a forced collection takes such young ones */
+        rc = akv_fail(err, AKV_E_IO, "%s: a collection has taken it meanwhile, run this again", why.msg);
+    else if (rc < 0 && why.code)
+        rc = akv_fail(err, rc, "%s", why.msg);
     if (rc >= 0 && o->pinned) {
         struct akv_pin pin;
         akv_pin_describe(&pin, &ref);
