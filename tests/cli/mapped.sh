@@ -1,0 +1,47 @@
+# Weights are used from the mapped file: never copied, shared by processes, and no matter how large they are.
+. "$(dirname "$0")/../lib.sh"
+
+t_begin "what these tests run on is there" tiny plain || {
+    t_end
+    exit
+}
+# 62 MB of weights
+"$AKV_BUILD/tests/mkmodel" -o big.gguf --dtype f32 --layers 4 --width 512 --heads 8 --kv-heads 2 --ff 2048
+ids=$(seq -s , 1 90)
+echo '{"akv":"tokens/1","id":"r","n":90,"tokens":['"$ids"']}' >a.tok
+
+t_begin "a model larger than the memory that a process may have runs: it reads the mapping"
+akv-prefill -q -c 256 -@ 2 -m big.gguf a.tok >want
+t_sh 0 'ulimit -d 40000 && akv-prefill -q -c 256 -@ 2 -m big.gguf a.tok' # kB of private memory
+t_out_is want
+t_sh 5 'ulimit -d 10000 && akv-prefill -q -c 256 -@ 2 -m big.gguf a.tok' # the limit works
+t_err_line ': .*memory'
+
+# about PID: the kB of its mapping of the weights that are resident, shared with another process, and copied.
+about() {
+    awk '/big\.gguf/ { on = 1 } on && /^VmFlags/ { exit } !on { next }
+        /^Rss/ { rss += $2 } /^Shared/ { shared += $2 } /^Anonymous/ { copied += $2 } END { print rss + 0, shared + 0, copied + 0 }' \
+        "/proc/$1/smaps"
+}
+
+t_begin "two processes share one copy of the weights, and neither has one of its own"
+mkfifo one two
+exec 7<>one 8<>two
+akv-gen -q -c 256 -n 1 -m big.gguf <one >one.out &
+first=$!
+akv-gen -q -c 256 -n 1 -m big.gguf <two >two.out &
+second=$!
+cat a.tok >&7
+cat a.tok >&8
+for ((i = 0; i < 600; i++)); do
+    [ ! -s one.out ] || [ ! -s two.out ] || break
+    sleep 0.1
+done
+read -r rss shared copied < <(about $first)
+read -r rss2 shared2 copied2 < <(about $second)
+if [ "$rss" -lt 30000 ] || [ "$rss2" -lt 30000 ]; then t_fail "resident are only $rss and $rss2 kB"; fi
+if [ "$shared" -lt $((rss * 9 / 10)) ] || [ "$shared2" -lt $((rss2 * 9 / 10)) ]; then t_fail "of $rss and $rss2 kB only $shared and $shared2 are shared"; fi
+t_is "$copied $copied2" "0 0" "what was copied, kB"
+kill $first $second
+wait $first $second 2>/dev/null
+t_end
