@@ -286,9 +286,9 @@ int main(int argc, char **argv)
             cmd_die(3, "%s: is binary: JSON or text is needed", cmd_input_name(&inputs));
         run(&t, in);
     }
+    akv_normaliser_close(t.chat.normaliser); /* also when nothing was done: jq's memory looks lost to those who search for leaks */
     cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);
-    akv_normaliser_close(t.chat.normaliser);
     akv_model_close(t.model);
     free(template_text);
     return cmd_exit();
