@@ -160,6 +160,8 @@ static void check_messages_row(struct chat *c, const json_t *row, size_t *n_know
         if (!k || !json_is_true(json_object_get(cut, "prefix_of_full")))
             continue;
         size_t want = (size_t)json_integer_value(json_object_get(cut, "bytes")), at = l.ends[k - 1].at;
+        if (l.marks[k - 1].has_from && l.marks[k - 1].from >= want) /* written behind the next message: it does not end before it */
+            continue;
         ++*n_all;
         if (at == AKV_CHAT_NOWHERE)
             continue;
@@ -195,7 +197,7 @@ static void reference_boundaries(void **state)
         json_decref(row);
     }
     print_message("%zu rows, %zu of %zu boundaries found\n", n_rows, n_known, n_all);
-    assert_true(n_rows > 100 && n_known * 100 >= n_all * 95);
+    assert_true(n_rows > 100 && n_all > 700 && n_known == n_all);
     akv_buf_release(&file);
 }
 
