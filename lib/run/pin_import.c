@@ -69,22 +69,30 @@ static int take_head(struct pinning *p, const struct akv_head *head, struct akv_
     return rc < 0 ? rc : take_name(p, err);
 }
 
-/* Lint findings of a request travel in its record's `lint` field. */
+/* Lint findings of a request travel in its record's `lint` field; one that was not looked at is looked at now, when the model is there. */
 static void tell_lint(const struct pinning *p, const char *json, size_t len)
 {
-    json_t *rec = NULL;
-    struct akv_err err = {0};
+    const struct akv_model *m = p->opts->session ? p->opts->session->model : NULL;
+    struct akv_request *r = NULL;
+    char *words = NULL;
     size_t i;
     json_t *finding;
-    if (!p->opts->note || akv_json_parse(&rec, json, len, "request", &err) < 0)
+    if (!p->opts->note)
         return;
-    json_array_foreach (json_object_get(rec, "lint"), i, finding)
+    if (!m || akv_request_parse(&r, NULL, json, len, m, NULL) < 0) { /* of another model: what it says itself */
+        m = NULL;
+        if (akv_request_parse(&r, NULL, json, len, NULL, NULL) < 0)
+            return;
+    }
+    if (m && !json_object_get(r->rec.json, "lint") && akv_request_lint(r, m, &words, NULL) == 0)
+        free(words);
+    json_array_foreach (json_object_get(r->rec.json, "lint"), i, finding)
         if (json_is_string(finding)) {
             char msg[AKV_ERR_BYTES];
             snprintf(msg, sizeof msg, "lint: %s", json_string_value(finding));
             note(p, msg);
         }
-    json_decref(rec);
+    akv_request_free(r);
 }
 
 static int remember(struct pinning *p, const struct akv_key *key, struct akv_err *err)

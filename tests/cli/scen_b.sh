@@ -261,6 +261,13 @@ if t_begin "a miss is explained by the store, a pin, a stream or records, found 
     akv-tokenize -m "$TINY" days.jsonl >days
     head -n 1 days >first && tail -n 1 days >second
     akv-prefill -m "$TINY" -o first.akv first && akv-pin -q -s store day <first.akv
+    # lint warns at pin time: what the record says, or by the model
+    t_run 0 akv-pin -s other day <first.akv
+    ! grep -q lint "$t_stderr" || t_fail "lint without a model"
+    t_run 0 akv-pin -m "$TINY" -s other day <first.akv
+    t_err '^akv-pin: lint: date at token [0-9]+ \(prompt\), [0-9]+ tokens a day: 2026-01-15$'
+    t_sh 0 "akv-split -q -m $TINY --lint first | akv-prefill -m $TINY | akv-pin -s other day"
+    t_err '^akv-pin: lint: date at token'
     # another chain that begins otherwise, and one that ends where the two are still equal
     jq -nc '{id: "far", prompt: "Something else"}' | akv-tokenize -m "$TINY" | akv-prefill -m "$TINY" | akv-pin -q -s store far
     akv-split --at 100 --prefix=at-100 first | akv-prefill -m "$TINY" | akv-pin -q -s store short
