@@ -22,7 +22,9 @@ static const char help[] = "Turn chat requests (JSON, one or many) into token re
                            "      --template-name NAME  a named template of the model (tool_use, rag)\n"
                            "      --now TIME       the clock that templates may read: 2026-01-15T12:00:00Z\n"
                            "      --ignore-unknown pass over unknown top-level fields of a request\n"
-                           "      --raw-messages   give messages to the template exactly as written\n" CMD_HELP;
+                           "      --raw-messages   give messages to the template exactly as written\n"
+                           "      --sort-tools     put the tools in the order of their names\n"
+                           "      --literal-content  control tokens spelled in a message are plain text\n" CMD_HELP;
 
 enum mode { CHAT, RAW, DECODE, RENDER };
 
@@ -49,7 +51,9 @@ enum {
     OPT_TEMPLATE_NAME,
     OPT_NOW,
     OPT_IGNORE_UNKNOWN,
-    OPT_RAW_MESSAGES
+    OPT_RAW_MESSAGES,
+    OPT_SORT_TOOLS,
+    OPT_LITERAL_CONTENT
 };
 
 static const struct option longs[] = {CMD_LONG,
@@ -66,6 +70,8 @@ static const struct option longs[] = {CMD_LONG,
                                       {"now", required_argument, NULL, OPT_NOW},
                                       {"ignore-unknown", no_argument, NULL, OPT_IGNORE_UNKNOWN},
                                       {"raw-messages", no_argument, NULL, OPT_RAW_MESSAGES},
+                                      {"sort-tools", no_argument, NULL, OPT_SORT_TOOLS},
+                                      {"literal-content", no_argument, NULL, OPT_LITERAL_CONTENT},
                                       {0}};
 
 static void set_mode(struct tool *t, enum mode mode)
@@ -120,6 +126,12 @@ static void options(struct tool *t, int argc, char **argv)
             break;
         case OPT_RAW_MESSAGES:
             t->chat.flags |= AKV_CHAT_RAW_MESSAGES;
+            break;
+        case OPT_SORT_TOOLS:
+            t->chat.flags |= AKV_CHAT_SORT_TOOLS;
+            break;
+        case OPT_LITERAL_CONTENT:
+            t->chat.flags |= AKV_CHAT_LITERAL;
             break;
         }
     }

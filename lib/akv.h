@@ -80,6 +80,8 @@ struct akv_request;
 
 #define AKV_CHAT_IGNORE_UNKNOWN 1u /* pass over unknown top-level fields */
 #define AKV_CHAT_RAW_MESSAGES 2u   /* messages go to the template as written */
+#define AKV_CHAT_SORT_TOOLS 4u     /* tools by name, in whatever order they come */
+#define AKV_CHAT_LITERAL 8u        /* control tokens that a message's text spells are text */
 
 /*
  * A jq program that turns each foreign request into chat requests (one, none or several). of_text: the input is plain text, given to the

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "chat/chat_control.h"
 #include "chat/chat_given.h"
 #include "chat/chat_ids.h"
 
@@ -177,6 +178,51 @@ static void add_spans(json_t *fields, const struct akv_chat_request *r, const st
     add_span(fields, "generation", from, c->ids.n);
 }
 
+/* Control tokens that contents spell, noted with the span that they lie in. */
+static void note_control(json_t *fields, const struct akv_chat_layout *l, const struct akv_chat_ids *c)
+{
+    size_t i;
+    json_t *span;
+    json_array_foreach (json_object_get(fields, "spans"), i, span) {
+        json_int_t to = json_integer_value(json_object_get(span, "to"));
+        json_t *list = NULL;
+        for (json_int_t t = json_integer_value(json_object_get(span, "from")); t < to; t++) {
+            size_t from = c->at.v[t], end = (size_t)t + 1 < c->at.n ? c->at.v[t + 1] : l->text.len;
+            if (!akv_tok_is_control(c->tok, c->ids.v[t]) || c->given[t] || !akv_chat_in_content(l, from, end))
+                continue;
+            if (!list)
+                json_object_set_new(span, "control", list = json_array());
+            json_array_append_new(list, json_integer(t));
+        }
+    }
+}
+
+/* Tools that stand inside another span, as most templates put them into the system text, get one of their own. */
+static void cut_out_tools(json_t *fields, const struct akv_chat_layout *l, const struct akv_chat_ids *c)
+{
+    json_t *spans = json_object_get(fields, "spans"), *span;
+    size_t i;
+    if (l->tools.at != AKV_CHAT_NOWHERE || l->tools_from >= l->tools_to)
+        return;
+    struct akv_chat_place a = {.floor = l->tools_from, .at = l->tools_from}, b = {.floor = l->tools_to, .at = l->tools_to};
+    json_int_t from = (json_int_t)akv_chat_position(c, &a), to = (json_int_t)akv_chat_position(c, &b);
+    json_array_foreach (spans, i, span) {
+        json_int_t first = json_integer_value(json_object_get(span, "from")), end = json_integer_value(json_object_get(span, "to"));
+        if (from < first || to > end || from >= to)
+            continue;
+        const char *kind = json_string_value(json_object_get(span, "kind"));
+        json_t *rest = json_pack("{s:s,s:I,s:I}", "kind", kind, "from", to, "to", end);
+        json_object_set_new(span, "to", json_integer(from));
+        json_array_insert_new(spans, i + 1, json_pack("{s:s,s:I,s:I}", "kind", "tools", "from", from, "to", to));
+        if (to < end)
+            json_array_insert(spans, i + 2, rest);
+        json_decref(rest);
+        if (from == first)
+            json_array_remove(spans, i);
+        return;
+    }
+}
+
 struct anchors {
     json_t *fields;
     const struct akv_chat_layout *l;
@@ -245,10 +291,12 @@ static int chat_record(const struct akv_model *model, const struct akv_chat_requ
     int rc = akv_chat_tmpl_open(&t, model, r, opts, cache, err);
     if (rc == 0)
         rc = akv_chat_layout_make(&l, &t, r, err);
+    if (rc == 0 && opts->flags & AKV_CHAT_LITERAL)
+        rc = akv_chat_check_literal(model->tok, r, &l, err);
     if (rc == 0)
         rc = akv_chat_find_givens(&g, model->tok, r, &l, &t, notes, err);
     if (rc == 0)
-        rc = akv_chat_encode(&c, model->tok, &l.text, g.v, g.n, err);
+        rc = akv_chat_encode(&c, model->tok, &l.text, g.v, g.n, opts->flags & AKV_CHAT_LITERAL ? &l : NULL, err);
     if (rc < 0)
         goto out;
     if (l.tools_ignored)
@@ -256,6 +304,8 @@ static int chat_record(const struct akv_model *model, const struct akv_chat_requ
     warn_lost(notes, c.n_lost);
     fields = new_fields(model->tok, id);
     add_spans(fields, r, &l, &c);
+    cut_out_tools(fields, &l, &c);
+    note_control(fields, &l, &c);
     rc = add_anchors(fields, &l, &c, err);
     if (rc == 0)
         rc = add_options(fields, r, err);

@@ -3,19 +3,68 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chat/chat_control.h"
+
 #define CUT_WINDOW                                                                                                                 \
     512 /* tokens on either side that are encoded for a proof when no control token is nearer: no rule reaches so far */
 #define CUT_TRIES 64 /* positions tried one by one before a cut goes back to the last control token */
 
 /* A token may start anywhere in the text, in 32 bits: the text is at most 64 MiB. */
-static int encode_part(struct akv_chat_ids *c, size_t from, size_t to, struct akv_err *err)
+static int encode_as(struct akv_chat_ids *c, size_t from, size_t to, unsigned special, struct akv_err *err)
 {
     size_t first = c->at.n;
-    unsigned flags = AKV_TOK_SPECIAL | (from ? AKV_TOK_CONTINUE : 0);
+    unsigned flags = special | (from ? AKV_TOK_CONTINUE : 0);
     int rc = akv_tok_encode_offsets(c->tok, c->text->data + from, to - from, flags, &c->ids, &c->at, &c->n_lost, err);
     for (size_t i = first; rc == 0 && i < c->at.n; i++)
         c->at.v[i] += (uint32_t)from;
     return rc;
+}
+
+/* Where token i ends, of those from..to. */
+static size_t end_of(const struct akv_chat_ids *c, size_t i, size_t to)
+{
+    return i + 1 < c->at.n ? c->at.v[i + 1] : to;
+}
+
+/*
+ * The control tokens that the template wrote cut the text; what stands between them is encoded again, as text, where it spells others.
+ * From token `first` on.
+ */
+static int read_as_text(struct akv_chat_ids *c, size_t first, size_t to, struct akv_err *err)
+{
+    struct akv_ids ids = c->ids, at = c->at;
+    struct akv_chat_ids seen = *c;
+    int rc = 0;
+    c->ids = c->at = (struct akv_ids){0};
+    for (size_t i = 0; rc == 0 && i < first; i++) {
+        rc = akv_ids_push(&c->ids, ids.v[i], err);
+        rc = rc < 0 ? rc : akv_ids_push(&c->at, at.v[i], err);
+    }
+    for (size_t i = first, from = first; rc == 0 && i <= ids.n; i++) {
+        bool ends = i == ids.n;
+        if (!ends && (!akv_tok_is_control(c->tok, ids.v[i]) || akv_chat_in_content(c->literal, at.v[i], end_of(&seen, i, to))))
+            continue;
+        if (from < i)
+            rc = encode_as(c, at.v[from], ends ? to : at.v[i], 0, err);
+        if (rc == 0 && !ends)
+            rc = akv_ids_push(&c->ids, ids.v[i], err);
+        if (rc == 0 && !ends)
+            rc = akv_ids_push(&c->at, at.v[i], err);
+        from = i + 1;
+    }
+    akv_ids_release(&ids);
+    akv_ids_release(&at);
+    return rc;
+}
+
+static int encode_part(struct akv_chat_ids *c, size_t from, size_t to, struct akv_err *err)
+{
+    size_t first = c->ids.n;
+    bool spelled = false;
+    int rc = encode_as(c, from, to, AKV_TOK_SPECIAL, err);
+    for (size_t i = first; rc == 0 && c->literal && i < c->ids.n && !spelled; i++)
+        spelled = akv_tok_is_control(c->tok, c->ids.v[i]) && akv_chat_in_content(c->literal, c->at.v[i], end_of(c, i, to));
+    return rc == 0 && spelled ? read_as_text(c, first, to, err) : rc;
 }
 
 static int put_given(struct akv_chat_ids *c, const struct akv_chat_given *g, struct akv_err *err)
@@ -62,9 +111,9 @@ static size_t token_at(const struct akv_chat_ids *c, size_t b)
 }
 
 int akv_chat_encode(struct akv_chat_ids *c, const struct akv_tok *tok, const struct akv_buf *text,
-                    const struct akv_chat_given *given, size_t n_given, struct akv_err *err)
+                    const struct akv_chat_given *given, size_t n_given, const struct akv_chat_layout *literal, struct akv_err *err)
 {
-    *c = (struct akv_chat_ids){.tok = tok, .text = text};
+    *c = (struct akv_chat_ids){.tok = tok, .text = text, .literal = literal};
     int rc = text->len < UINT32_MAX ? 0 : akv_fail(err, AKV_E_INPUT, "the rendered text is too long: %zu bytes", text->len);
     size_t from = 0;
     for (size_t i = 0; rc == 0 && i < n_given; i++) {
@@ -147,19 +196,31 @@ size_t akv_chat_position(const struct akv_chat_ids *c, const struct akv_chat_pla
     return pos;
 }
 
+static bool is_text(const struct akv_chat_ids *c, size_t i)
+{
+    return !akv_tok_is_control(c->tok, c->ids.v[i]);
+}
+
 /* How text that begins at token `from` is encoded: a vocabulary that puts a space before a text does so here only after a control token. */
 static unsigned flags_at(const struct akv_chat_ids *c, size_t from)
 {
-    return AKV_TOK_SPECIAL | (from && !akv_tok_is_control(c->tok, c->ids.v[from - 1]) ? AKV_TOK_CONTINUE : 0);
+    unsigned special = c->literal && from < c->ids.n && is_text(c, from) ? 0 : AKV_TOK_SPECIAL;
+    return special | (from && is_text(c, from - 1) ? AKV_TOK_CONTINUE : 0);
 }
 
 /* Whether tokens from..to are what the bytes from..to give alone. */
 static int stands_alone(struct akv_chat_ids *c, size_t from, size_t to, bool *yes, struct akv_err *err)
 {
     struct akv_ids ids = {0};
-    size_t a = start_of(c, from), b = start_of(c, to);
     c->work_left -= to - from < c->work_left ? to - from : c->work_left;
-    int rc = akv_tok_encode(c->tok, c->text->data + a, b - a, flags_at(c, from), &ids, NULL, err);
+    int rc = 0;
+    for (size_t i = from, end; rc == 0 && i < to;
+         i = end) { /* in literal text a control token is one only where it is one already */
+        for (end = c->literal ? i + 1 : to; end < to && is_text(c, i) && is_text(c, end); end++)
+            ;
+        size_t a = start_of(c, i);
+        rc = akv_tok_encode(c->tok, c->text->data + a, start_of(c, end) - a, flags_at(c, i), &ids, NULL, err);
+    }
     *yes = rc == 0 && ids.n == to - from && !memcmp(ids.v, c->ids.v + from, ids.n * sizeof *ids.v);
     akv_ids_release(&ids);
     return rc;
@@ -182,6 +243,8 @@ static int count_loose(const struct akv_chat_ids *c, size_t pos, size_t *n_loose
     struct akv_ids alone = {0}, longer = {0};
     struct akv_buf text;
     size_t from = pos > CUT_TRIES ? pos - CUT_TRIES : 0;
+    for (size_t i = from; c->literal && i < pos; i++)
+        from = is_text(c, i) ? from : i + 1;
     size_t a = start_of(c, from), len = start_of(c, pos) - a, held = SIZE_MAX;
     int rc = 0;
     akv_buf_init(&text, 0);

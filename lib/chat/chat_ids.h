@@ -8,15 +8,19 @@ struct akv_chat_ids {
     const struct akv_tok *tok;
     const struct akv_buf *text;
     struct akv_ids ids;
-    struct akv_ids at; /* at[i]: the byte of text where token i starts; ascending */
-    bool *given;       /* given[i]: token i was handed in by akv_ids, not made from text */
-    size_t n_lost;     /* bytes that the vocabulary cannot express */
-    size_t work_left;  /* tokens that proofs may still encode */
+    struct akv_ids at;                     /* at[i]: the byte of text where token i starts; ascending */
+    const struct akv_chat_layout *literal; /* control tokens in its contents are text; NULL: are control tokens */
+    bool *given;                           /* given[i]: token i was handed in by akv_ids, not made from text */
+    size_t n_lost;                         /* bytes that the vocabulary cannot express */
+    size_t work_left;                      /* tokens that proofs may still encode */
 };
 
-/* Encode text (borrowed), taking the ids of the n given parts (ascending) as they are. bos: begin with it where the tokenizer would. */
+/*
+ * Encode text (borrowed), taking the ids of the n given parts (ascending) as they are; begin with a bos where the tokenizer would. literal:
+ * the layout of the text if control tokens in its contents are text, else NULL; borrowed.
+ */
 int akv_chat_encode(struct akv_chat_ids *c, const struct akv_tok *tok, const struct akv_buf *text,
-                    const struct akv_chat_given *given, size_t n_given, struct akv_err *err);
+                    const struct akv_chat_given *given, size_t n_given, const struct akv_chat_layout *literal, struct akv_err *err);
 /* Ids that are there already: text receives what they say. */
 int akv_chat_ids_of(struct akv_chat_ids *c, const struct akv_tok *tok, const uint32_t *ids, size_t n, struct akv_buf *text,
                     struct akv_err *err);

@@ -326,6 +326,18 @@ static void find_head(struct work *w)
         l->head = (struct akv_chat_place){shared, shared, true, false};
 }
 
+/* What the text has and a rendering without tools has not, when that is one piece: it may reach into what is around it on either side. */
+static void find_tools_text(struct akv_chat_layout *l, const struct akv_buf *without, size_t from)
+{
+    size_t most = least(l->text.len, without->len) - from, same = 0;
+    while (same < most && l->text.data[l->text.len - same - 1] == without->data[without->len - same - 1])
+        same++;
+    l->tools_from = from;
+    l->tools_to = from + same == without->len ? l->text.len - same : from;
+    while (l->tools_to < l->text.len && l->tools_to > from && ((unsigned char)l->text.data[l->tools_to] & 0xc0) == 0x80)
+        l->tools_to++;
+}
+
 /* Tools before the system text: a cut that serves other system texts too. All of the tools must stand before it. */
 static void find_tools(struct work *w)
 {
@@ -334,6 +346,7 @@ static void find_tools(struct work *w)
     if (!json_array_size(w->r->tools) || !probe(w, first_messages(w, l->n), NULL, w->r->add_generation_prompt, &differs))
         return;
     l->tools_ignored = differs == l->text.len && w->probe.len == l->text.len;
+    find_tools_text(l, &w->probe, differs);
     size_t at = l->n_head && l->marks[0].has_from ? l->marks[0].from : l->n_head ? 0 : l->head.at;
     if (at == AKV_CHAT_NOWHERE || differs >= at)
         return;
@@ -375,6 +388,25 @@ static void find_stable(struct work *w)
         l->head = (struct akv_chat_place){l->stable, l->stable, true, false};
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct akv_chat_content *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+static int list_contents(struct akv_chat_layout *l, struct akv_err *err)
+{
+    l->contents = akv_alloc(l->n, sizeof *l->contents, err);
+    if (!l->contents)
+        return AKV_E_IO;
+    for (size_t k = 0; k < l->n; k++)
+        if (l->marks[k].has_from && l->marks[k].has_to && l->marks[k].from < l->marks[k].to)
+            l->contents[l->n_contents++] = (struct akv_chat_content){l->marks[k].from, l->marks[k].to};
+    if (l->n_contents)
+        qsort(l->contents, l->n_contents, sizeof *l->contents, by_place);
+    return 0;
+}
+
 int akv_chat_layout_make(struct akv_chat_layout *l, struct akv_chat_tmpl *t, const struct akv_chat_request *r, struct akv_err *err)
 {
     *l = (struct akv_chat_layout){.n = json_array_size(r->messages)};
@@ -387,6 +419,8 @@ int akv_chat_layout_make(struct akv_chat_layout *l, struct akv_chat_tmpl *t, con
     int rc = l->marks && l->ends ? akv_chat_tmpl_render(t, r, &l->text, err) : AKV_E_IO;
     if (rc == 0)
         rc = akv_chat_find_marks(t, r, &l->text, l->marks, err);
+    if (rc == 0)
+        rc = list_contents(l, err);
     if (rc < 0)
         goto out;
     while (l->n_head < l->n && is_head_role(role_of(&w, l->n_head)))
@@ -414,6 +448,7 @@ void akv_chat_layout_release(struct akv_chat_layout *l)
 {
     akv_buf_release(&l->text);
     free(l->marks);
+    free(l->contents);
     free(l->ends);
     *l = (struct akv_chat_layout){0};
 }

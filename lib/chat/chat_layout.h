@@ -13,11 +13,18 @@ struct akv_chat_place {
     bool guessed;        /* from what stands before a content like the next one elsewhere */
 };
 
+struct akv_chat_content {
+    size_t from, to; /* bytes */
+};
+
 struct akv_chat_layout {
     struct akv_buf text;
     size_t n, n_head; /* messages; leading system and developer messages among them */
     struct akv_chat_mark *marks;
+    struct akv_chat_content *contents; /* the contents whose place is known, by place */
+    size_t n_contents;
     struct akv_chat_place tools; /* end of the tools, when they stand before the system text */
+    size_t tools_from, tools_to; /* bytes that are there only with tools, wherever they stand; equal: not known */
     struct akv_chat_place head;  /* end of what every conversation with these tools and system messages begins with */
     struct akv_chat_place *ends; /* ends[k]: of message k */
     size_t stable;               /* the text before it stays when the conversation goes on */

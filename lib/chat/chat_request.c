@@ -310,6 +310,8 @@ int akv_chat_request_read(struct akv_chat_request *r, const json_t *request, uns
         rc = chat ? read_messages(r, messages, flags, err) : read_prompt(r, request, err);
     if (rc == 0 && chat)
         rc = read_template_inputs(r, request, err);
+    if (rc == 0 && chat && flags & AKV_CHAT_SORT_TOOLS)
+        rc = akv_chat_sort_tools(r, err);
     if (rc == 0)
         rc = read_gen(r, request, err);
     if (rc < 0)
@@ -321,5 +323,6 @@ void akv_chat_request_release(struct akv_chat_request *r)
 {
     json_decref(r->messages);
     json_decref(r->gen);
+    json_decref(r->sorted_tools);
     *r = (struct akv_chat_request){0};
 }

@@ -13,6 +13,7 @@ struct akv_chat_request {
     json_t *messages;                                              /* as the template gets them */
     const json_t *sent;                                            /* as they came: the same length, `akv_ids` still inside */
     const json_t *tools, *documents, *kwargs, *bos, *eos, *effort; /* NULL when absent */
+    json_t *sorted_tools;                                          /* owned; NULL unless akv_chat_sort_tools() was called */
     bool add_generation_prompt;
     const json_t *prompt;
     bool parse_special;
@@ -23,6 +24,8 @@ struct akv_chat_request {
 
 /* flags: AKV_CHAT_*. AKV_E_INPUT names the field. On failure r is empty. */
 int akv_chat_request_read(struct akv_chat_request *r, const json_t *request, unsigned flags, struct akv_err *err);
+/* Put the tools in the order of their names: chat_tools.c. */
+int akv_chat_sort_tools(struct akv_chat_request *r, struct akv_err *err);
 void akv_chat_request_release(struct akv_chat_request *r);
 
 #endif

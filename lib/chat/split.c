@@ -48,8 +48,16 @@ static json_t *cut_spans(const struct akv_record *r, uint32_t at)
     json_t *list = json_array();
     for (size_t i = 0; i < r->n_spans && r->spans[i].from < at; i++) {
         const struct akv_span *s = &r->spans[i];
-        json_array_append_new(list, json_pack("{s:s,s:I,s:I}", "kind", s->kind, "from", (json_int_t)s->from, "to",
-                                              (json_int_t)(s->to < at ? s->to : at)));
+        const json_t *control = json_object_get(json_array_get(json_object_get(r->json, "spans"), i), "control");
+        json_t *cut =
+            json_pack("{s:s,s:I,s:I}", "kind", s->kind, "from", (json_int_t)s->from, "to", (json_int_t)(s->to < at ? s->to : at));
+        json_t *kept = NULL;
+        for (size_t k = 0; k < json_array_size(control) && json_integer_value(json_array_get(control, k)) < (json_int_t)at; k++) {
+            if (!kept)
+                json_object_set_new(cut, "control", kept = json_array());
+            json_array_append(kept, json_array_get(control, k));
+        }
+        json_array_append_new(list, cut);
     }
     return list;
 }
@@ -126,33 +134,6 @@ void akv_split_compare(const struct akv_record *a, const struct akv_record *b, s
     *diff = (struct akv_split_diff){.equal = at == a->n && at == b->n, .is_prefix = at == n, .at = at};
     diff->a = akv_split_span(a, at);
     diff->b = akv_split_span(b, at);
-}
-
-int akv_split_lint(const struct akv_record *r, const struct akv_tok *tok, struct akv_finding **out, size_t *n, struct akv_err *err)
-{
-    size_t n_tokens = r->n_anchors ? r->anchors[r->n_anchors - 1].at : 0;
-    struct akv_buf text;
-    akv_buf_init(&text, 0);
-    size_t *ends = akv_alloc(n_tokens, sizeof *ends, err);
-    int rc = ends ? 0 : AKV_E_IO;
-    for (size_t i = 0; rc == 0 && i < n_tokens; i++) {
-        rc = akv_tok_decode(tok, &r->ids[i], 1, false, &text, err);
-        ends[i] = text.len;
-    }
-    if (rc == 0)
-        rc = akv_buf_check(&text, "decoded text", err);
-    if (rc == 0)
-        rc = akv_lint_text(text.data, text.len, out, n, err);
-    for (size_t f = 0, i = 0; rc == 0 && f < *n; f++) {
-        while (ends[i] <= (*out)[f].at)
-            i++;
-        const struct akv_span *span = akv_split_span(r, i);
-        (*out)[f].pos = (uint32_t)i;
-        (*out)[f].span = span ? span->kind : "";
-    }
-    free(ends);
-    akv_buf_release(&text);
-    return rc;
 }
 
 int akv_split_set_lint(struct akv_record *r, const struct akv_finding *findings, size_t n, struct akv_err *err)

@@ -47,20 +47,27 @@ const struct akv_span *akv_split_span(const struct akv_record *r, size_t at);
 
 /* A piece of text that is likely to differ the next time. */
 struct akv_finding {
-    const char *kind;              /* "date", "clock", "timestamp", "uuid", "hex", "id", "path" */
-    size_t at, len;                /* bytes of the text */
+    const char *kind; /* "date", "clock", "timestamp", "uuid", "hex", "id", "path"; akv_split_lint: also "order", "control" */
+    size_t at, len;   /* bytes of the text */
     char excerpt[AKV_EXCERPT + 1]; /* its beginning: whole characters, control bytes as spaces */
-    uint32_t pos;                  /* akv_split_lint: the token it begins in */
-    const char *span;              /* akv_split_lint: the kind of the span, "" outside of any; owned by the record */
+    /* akv_split_lint: */
+    uint32_t pos;     /* the token it begins in */
+    const char *span; /* the kind of the span, "" outside of any; owned by the record */
+    uint32_t
+        cost; /* tokens up to the last anchor, from the beginning of the page: lost whenever the text changes; 0: does not apply */
+    const char *per; /* how often that is: "day", "minute", "session", "request" */
 };
 
 /* Findings in any text, ascending, at most 1000. *out is malloc'd. */
 int akv_lint_text(const char *text, size_t len, struct akv_finding **out, size_t *n, struct akv_err *err);
 
-/* Findings in the text before the last anchor (nothing without anchors). */
+/*
+ * Findings in the text before the last anchor (nothing without anchors): volatile text, but not what is said to be an example, a version
+ * or the like; "order" when much text that does not change stands behind it; control tokens that a message's own text spells.
+ */
 int akv_split_lint(const struct akv_record *r, const struct akv_tok *tok, struct akv_finding **out, size_t *n, struct akv_err *err);
 
-/* "date at token 57 (system): 2026-01-15" */
+/* "date at token 57 (system), 480 tokens a day: 2026-01-15" */
 void akv_finding_words(const struct akv_finding *f, struct akv_buf *out);
 
 /* The findings' words as the record's `lint` field, an array of strings: replaces it, removes it when there are none. */

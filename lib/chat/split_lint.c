@@ -278,8 +278,3 @@ int akv_lint_text(const char *text, size_t len, struct akv_finding **out, size_t
     }
     return 0;
 }
-
-void akv_finding_words(const struct akv_finding *f, struct akv_buf *out)
-{
-    akv_buf_printf(out, "%s at token %u (%s): %s", f->kind, f->pos, *f->span ? f->span : "no span", f->excerpt);
-}

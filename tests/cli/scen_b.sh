@@ -19,7 +19,11 @@ gptoss gptoss openai-gpt-oss-120b
 mistral qwen3 Mistral-Small-3.2-24B-Instruct-2506
 glm qwen3 GLM-4.6
 kimi deepseek_v3 moonshotai-Kimi-K2
-step qwen3 StepFun3.5-Flash"
+step qwen3 StepFun3.5-Flash
+lfm2 qwen3 LFM2-8B-A1B
+devstral qwen3 unsloth-mistral-Devstral-Small-2507
+coder qwen3 Qwen3-Coder
+deepseek4 deepseek_v3 deepseek-ai-DeepSeek-V4"
 all=$(cut -d' ' -f1 <<<"$families" | tr '\n' ' ')
 for name in smollm2 qwen3 llama3 gemma3 deepseek_v3 gptoss; do
     zstd -q -d "$SHARED/golden/tokenizer/$name.vocab.gguf.zst" -o "$T/$name.gguf" || exit 1
@@ -61,6 +65,10 @@ pair("B2path"; chat([sys(long + "\nNotes are in /srv/notes/session-81f3a2/today"
 pair("B2cwd"; chat([sys(long + "\nThe working directory is /home/ada/tide."), ask]);
      chat([sys(long + "\nThe working directory is /home/ada/dock."), ask])),
 pair("B3"; chat([sys("It is 12:03:55.\n" + base), ask]) + {tools: tools}; chat([sys("It is 12:04:01.\n" + base), ask]) + {tools: tools}),
+(chat([sys("You answer for version 2.4.1 of the harbour's log (RFC 3339 dates, ISO 8601 weeks, e.g. 2024-01-15 or 15 January 2024). Opening hours " +
+    "are 09:00 to 17:00, the ratio is 16:9. Knowledge cutoff: October 2023. API version 2023-06-01, released 2023-06-01. Copyright 2024-02-01. " +
+    "Call 5551234567, page 12. See /usr/share/doc/log and utf-8, x86_64, sha256."), ask]) + {id: "calm",
+    tools: [tool("get_day"; "Give the day, such as 2024-01-15; the format is like 2024-01-15T10:00:00Z.")]}),
 pair("B4"; chat([sys(base), ask]) + {tools: tools}; chat([sys(base), ask]) + {tools: (tools[3:] + tools[:3])}),
 pair("B5keys"; chat([sys(base), ask]) + {tools: tools};
      chat([sys(base), ask]) + {tools: (tools | map(.function.parameters.properties |= {quay, ship}))}),
@@ -103,6 +111,19 @@ done
 has() {
     local id
     for id in "${@:2}"; do [ -e "$1/$id" ] || return 1; done
+}
+
+# lint FAMILY: the findings of all its records, in FAMILY/lint as {id, lint}.
+lint() {
+    model "$1"
+    akv-split -q -m "$gguf" --lint "$1/all" 2>"$1/lint.err" | jq -c '{id, n, anchors, spans, lint: (.lint // [])}' >"$1/lint"
+}
+for family in $all; do lint "$family"; done
+# warns FAMILY ID JQ: the record has findings of which this is true.
+warns() {
+    has "$1" "$2" || return 0
+    jq -es --arg id "$2" "map(select(.id == \$id))[0] | $3" "$1/lint" >/dev/null ||
+        t_fail "$1: $2: not $3: $(jq -c --arg id "$2" 'select(.id == $id) | .lint' "$1/lint")"
 }
 
 # explain FAMILY ID KIND [JQ]: record IDb parts from IDa, and for that reason; JQ is true of the JSON. Families that write both alike or
@@ -153,8 +174,49 @@ for family in $all; do
     t_sh 0 "cmp -s <(akv-split --keys $family/B2datea | jq -c '.keys[:3]') <(akv-split --keys $family/B2dateb | jq -c '.keys[:3]')"
 done
 
+for family in $all; do
+    warns "$family" B1a '.lint | any(test("^hex at token [0-9]+ \\((system|user|messages)\\), [0-9]+ tokens a request: 7f3a9c2e81d4b650$"))'
+    warns "$family" B2datea '.lint | any(test("^date at token [0-9]+ .*, [0-9]+ tokens a day: 2026-01-15$"))'
+    warns "$family" B2clocka '.lint | any(test("^clock at .*, [0-9]+ tokens a request: 12:03:55$"))'
+    warns "$family" B2uuida '.lint | any(test("^uuid at .* tokens a request: 3e0a7c52-9b1d-4f6e-8a37-d2c5b1f09e44$"))'
+    warns "$family" B2patha '.lint | any(test("^path at .* tokens a session: /srv/notes/session-81f3a2/today$"))'
+    warns "$family" B2cwda '.lint | any(test("^path at .* tokens a session: /home/ada/tide$"))'
+    # the cost is what stands from the page of the finding to the last anchor
+    warns "$family" B2datea '.anchors[-1].at as $last | .lint | map(select(test("2026-01-15$")) | capture("token (?<at>[0-9]+) .*, (?<cost>[0-9]+) tokens")) |
+        length > 0 and all((.cost | tonumber) == $last - ((.at | tonumber) / 64 | floor) * 64)'
+done
+
+t_begin "what looks volatile and is not gives no warning, but for the dates that a template writes itself"
+for family in $all; do
+    case $family in
+    llama3 | smollm3 | gptoss | devstral | mistral) warns "$family" calm '.lint | all(test("2026-01-1|January 2026|26 Jul 2024|^order"))' ;;
+    *) warns "$family" calm '.lint == []' ;;
+    esac
+done
+
+t_begin "B3 volatile text before the tools: what the order costs"
+explain_all B3 clock 8 '.before == "12:03:55"'
+n=0
+for family in $all; do
+    has "$family" B3a || continue
+    order=$(jq -r 'select(.id == "B3a") | .lint[] | select(test("^order at"))' "$family/lint")
+    # where the tools stand behind the system text and no conversation is without them
+    jq -es 'map(select(.id == "B3a"))[0] | (.anchors[] | select(.name == "system") | .at) as $head |
+        (.spans | map(.kind) | index("system") as $s | index("tools") as $t | $s != null and $t != null and $s < $t) and
+        all(.spans[] | select(.kind == "tools"); .from < $head)' "$family/lint" >/dev/null || continue
+    n=$((n + 1))
+    grep -qE '^order at token [0-9]+ \(system\), [1-9][0-9]{2,} tokens a request: the tools stand behind it$' <<<"$order" ||
+        t_fail "$family: no order: $(jq -c 'select(.id == "B3a") | .lint' "$family/lint")"
+done
+[ "$n" -ge 6 ] || t_fail "only $n families write the tools behind the system text"
+
 t_begin "B4 the same tools in another order: other keys, and said so"
 explain_all B4 "reordered tools" 8
+
+t_is "$(for family in $all; do
+    model "$family"
+    jq -c 'select(.id | startswith("B4"))' requests.jsonl | akv-tokenize -q "${m[@]}" --sort-tools | jq -c .tokens | sort -u
+done | wc -l)" "$(cat ./*/B4a | wc -l)" "prompts of all families with tools in canonical order"
 
 t_begin "B5 key order of a tool's schema is the request's"
 explain_all B5keys "reordered keys" 8
@@ -226,6 +288,28 @@ for family in $all; do
     t_is "$(jq -c '[.spans[].kind]' "$family/B12a")" "$(jq -c '[.spans[].kind]' "$family/B12b")" "$family: the spans"
     t_is "$(jq -c '[.anchors[].name]' "$family/B12a")" "$(jq -c '[.anchors[].name]' "$family/B12b")" "$family: the anchors"
 done
+
+spelled=0
+for family in $all; do
+    has "$family" B12a || continue
+    model "$family"
+    if jq -e 'any(.spans[]; .control)' "$family/B12a" >/dev/null; then
+        spelled=$((spelled + 1))
+        warns "$family" B12a '.lint | any(test("^control at token [0-9]+ \\((tool|user|messages)\\): <.+>$"))'
+    fi
+    # as text: the same bytes, no control token but the template's own, or refused where that cannot be told
+    jq -c 'select(.id | startswith("B12"))' requests.jsonl | akv-tokenize -q "${m[@]}" --literal-content >literal 2>literal.err
+    case $? in
+    0)
+        jq -es '(.[0].spans | map(.kind)) == (.[1].spans | map(.kind)) and all(.[].spans[]; .control | not)' literal >/dev/null ||
+            t_fail "$family: control tokens in literal text"
+        t_same <(akv-tokenize -m "$gguf" --decode literal) <(cat "$family"/B12[ab] | akv-tokenize -m "$gguf" --decode)
+        t_is "$(tail -n 1 literal | jq -c .tokens)" "$(jq -c .tokens "$family/B12b")" "$family: text without control tokens"
+        ;;
+    *) grep -q 'spells a control token where it cannot be told' literal.err || t_fail "$family: $(cat literal.err)" ;;
+    esac
+done
+[ "$spelled" -ge 5 ] || t_fail "only $spelled families recognise what the result spells"
 
 t_begin "B13 a cut that would change tokens moves left and says so; each anchor's two parts encode to the whole"
 for family in $all; do
