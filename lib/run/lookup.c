@@ -1,28 +1,13 @@
-/* Which pages of a prompt are there already: the walk along its chain, for sessions that compute and for akv-restore. */
+/* Which pages of a prompt are there already, and why others are not. */
 #include <stdio.h>
 #include <string.h>
 
 #include "run/session.h"
 
-int64_t akv_walk(struct akv_session *s, const uint32_t *ids, uint32_t n, akv_page_try *attempt, struct akv_stats *st,
-                 struct akv_err *err)
+int64_t akv_walk_tail(struct akv_session *s, const uint32_t *ids, uint32_t n, uint32_t at, akv_page_try *attempt,
+                      struct akv_stats *st, struct akv_err *err)
 {
-    uint32_t at = 0;
-    const struct akv_key *parent = NULL;
-    for (; n - at >= AKV_PAGE_TOKENS; at += AKV_PAGE_TOKENS) {
-        uint32_t i = at / AKV_PAGE_TOKENS;
-        int rc = akv_page_key(&s->keys[i], parent, ids + at, AKV_PAGE_TOKENS, err);
-        if (rc == 0)
-            s->n_keys = i + 1;
-        if (rc == 0)
-            rc = attempt(s, &(struct akv_place){&s->keys[i], parent, i, ids + at, AKV_PAGE_TOKENS}, st, err);
-        if (rc < 0)
-            return rc;
-        if (rc == 0)
-            break;
-        parent = &s->keys[i];
-    }
-    /* then the longest tail */
+    const struct akv_key *parent = at ? &s->keys[at / AKV_PAGE_TOKENS - 1] : NULL;
     for (uint32_t len = n - at < AKV_PAGE_TOKENS ? n - at : AKV_PAGE_TOKENS - 1; len; len--) {
         struct akv_key key;
         int rc = akv_page_key(&key, parent, ids + at, len, err);
@@ -79,7 +64,6 @@ void akv_explain_miss(const struct akv_session *s, struct akv_stats *st)
 /* From the arena, else from the store. A damaged or unreadable object is a miss with words, never an error. */
 static int attach(struct akv_session *s, const struct akv_place *p, struct akv_stats *st, struct akv_err *err)
 {
-    static const char *const sources[] = {"arena", "stream", "store"};
     struct akv_page *page = akv_arena_find(s->arena, p->key, p->ids, p->n);
     if (!page) {
         struct akv_page_rec rec;
@@ -94,19 +78,16 @@ static int attach(struct akv_session *s, const struct akv_place *p, struct akv_s
         if (rc < 0)
             return rc;
     }
-    int rc = akv_seq_attach(&s->seq, page, err);
-    if (rc < 0)
-        return rc;
-    s->n_restored++;
-    st->source = sources[page->origin];
-    st->pages++;
-    return 1;
+    int rc = akv_load_attach(s, page, st, err);
+    return rc < 0 ? rc : 1;
 }
 
 int akv_lookup(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err)
 {
     double start = akv_now_ms();
-    int64_t found = akv_walk(s, ids, n, attach, st, err);
+    int64_t found = akv_load(s, ids, n, st, err);
+    if (found >= 0)
+        found = akv_walk_tail(s, ids, n, (uint32_t)found, attach, st, err);
     st->restore_ms += akv_now_ms() - start;
     return found < 0 ? (int)found : 0;
 }

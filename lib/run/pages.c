@@ -2,6 +2,17 @@
 
 #include "run/session.h"
 
+void akv_pages_settle(struct akv_session *s, struct akv_page *p, const struct akv_page_rec *rec, enum akv_origin origin)
+{
+    memcpy(p->ids, rec->ids, rec->n_tokens * sizeof *p->ids);
+    memcpy(p->raw_sha, rec->raw_sha, sizeof p->raw_sha);
+    p->has_sha = true;
+    p->index = rec->index;
+    p->n_tokens = rec->n_tokens;
+    p->origin = (uint8_t)origin;
+    akv_arena_seal(s->arena, p, &rec->key, &rec->parent);
+}
+
 int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out,
                     struct akv_err *err)
 {
@@ -17,19 +28,12 @@ int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum 
     p = akv_arena_take(s->arena, err);
     if (!p)
         return AKV_E_IO;
-    rc = akv_page_decode(&s->coder, &s->geom, rec, p->kv, err);
-    if (rc < 0) {
-        akv_arena_release(s->arena, p);
-        return rc;
-    }
-    memcpy(p->ids, rec->ids, rec->n_tokens * sizeof *p->ids);
-    memcpy(p->raw_sha, rec->raw_sha, sizeof p->raw_sha);
-    p->has_sha = true;
-    p->index = rec->index;
-    p->n_tokens = rec->n_tokens;
-    p->origin = (uint8_t)origin;
-    akv_arena_seal(s->arena, p, &rec->key, &rec->parent);
+    rc = akv_page_decode(&s->coders[0], &s->geom, rec, p->kv, err);
+    if (rc == 0)
+        akv_pages_settle(s, p, rec, origin);
     akv_arena_release(s->arena, p);
+    if (rc < 0)
+        return rc;
     if (out)
         *out = p;
     return 0;
@@ -40,7 +44,7 @@ int akv_pages_write(struct akv_session *s, const struct akv_page_rec *rec, struc
     struct akv_page_rec again = *rec;
     if (rec->codec == AKV_CODEC_RAW) { /* a store may keep raw what a cold run would write as planes */
         akv_buf_clear(&s->coded);
-        int rc = akv_page_recode(&s->coder, &s->geom, AKV_CODEC_PLANES, &again, &s->coded, err);
+        int rc = akv_page_recode(&s->coders[0], &s->geom, AKV_CODEC_PLANES, &again, &s->coded, err);
         if (rc < 0)
             return rc;
     }

@@ -19,6 +19,27 @@ static int emit(struct akv_session *s, const struct akv_place *p, struct akv_sta
     return 1;
 }
 
+/* The full pages of ids[n] to the first miss. Returns their tokens. */
+static int64_t emit_pages(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err)
+{
+    uint32_t at = 0;
+    const struct akv_key *parent = NULL;
+    for (; n - at >= AKV_PAGE_TOKENS; at += AKV_PAGE_TOKENS) {
+        uint32_t i = at / AKV_PAGE_TOKENS;
+        int rc = akv_page_key(&s->keys[i], parent, ids + at, AKV_PAGE_TOKENS, err);
+        if (rc == 0)
+            s->n_keys = i + 1;
+        if (rc == 0)
+            rc = emit(s, &(struct akv_place){&s->keys[i], parent, i, ids + at, AKV_PAGE_TOKENS}, st, err);
+        if (rc < 0)
+            return rc;
+        if (rc == 0)
+            break;
+        parent = &s->keys[i];
+    }
+    return at;
+}
+
 int akv_session_restore(struct akv_session *s, const struct akv_request *r, bool require, struct akv_stats *st, struct akv_err *err)
 {
     uint32_t n = (uint32_t)r->rec.n;
@@ -34,7 +55,9 @@ int akv_session_restore(struct akv_session *s, const struct akv_request *r, bool
         rc = akv_session_need_writer(s, err);
     if (rc < 0)
         return rc;
-    int64_t found = akv_walk(s, r->rec.ids, n, emit, st, err);
+    int64_t found = emit_pages(s, r->rec.ids, n, st, err);
+    if (found >= 0)
+        found = akv_walk_tail(s, r->rec.ids, n, (uint32_t)found, emit, st, err);
     if (found < 0)
         return (int)found;
     st->cached_tokens = (uint32_t)found;

@@ -97,7 +97,8 @@ int akv_session_open(struct akv_session **out, const struct akv_model *m, const 
     if (rc < 0)
         goto fail;
     s->keys = akv_alloc(ctx_pages(s) + 1, sizeof *s->keys, err);
-    if (!s->keys) {
+    s->coders = akv_alloc(s->opts.n_threads, sizeof *s->coders, err);
+    if (!s->keys || !s->coders) {
         rc = AKV_E_IO;
         goto fail;
     }
@@ -123,7 +124,9 @@ void akv_session_close(struct akv_session *s)
     akv_sampler_free(s->sampler);
     akv_head_release(&s->head);
     akv_buf_release(&s->coded);
-    akv_coder_release(&s->coder);
+    for (unsigned i = 0; s->coders && i < s->opts.n_threads; i++)
+        akv_coder_release(&s->coders[i]);
+    free(s->coders);
     akv_buf_release(&s->scratch);
     free(s->logits);
     free(s->keys);

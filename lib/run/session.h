@@ -49,7 +49,7 @@ struct akv_session {
     struct akv_sampler *sampler;
     float *logits; /* [n_vocab] */
 
-    struct akv_coder coder;
+    struct akv_coder *coders;  /* [threads of the pool] */
     struct akv_outbox *outbox; /* opened at the first page to deliver */
     struct akv_buf coded, scratch;
     struct akv_stats fed;    /* what reading the input's pages cost since the last request: restore_ms, bytes_read, bytes_written */
@@ -69,6 +69,8 @@ bool akv_session_cancelled(const struct akv_session *s);
 
 /* ---- pages.c: pages between arena, stream and store ---- */
 
+/* A page that holds the decoded body of a checked record: seal it under its key. */
+void akv_pages_settle(struct akv_session *s, struct akv_page *p, const struct akv_page_rec *rec, enum akv_origin origin);
 /* Take a checked page record into the arena, sealed, unowned. *out may be NULL. */
 int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out,
                     struct akv_err *err);
@@ -103,9 +105,9 @@ struct akv_place {
 /* 1: the page is there and was taken, 0: a miss. */
 typedef int akv_page_try(struct akv_session *s, const struct akv_place *p, struct akv_stats *st, struct akv_err *err);
 
-/* Along the chain of ids[n] (n fits the context): full pages to the first miss, then the longest tail. Returns the tokens taken. */
-int64_t akv_walk(struct akv_session *s, const uint32_t *ids, uint32_t n, akv_page_try *attempt, struct akv_stats *st,
-                 struct akv_err *err);
+/* From the whole pages of ids[at..n) that were taken: the longest tail behind them. Returns the tokens taken in all. */
+int64_t akv_walk_tail(struct akv_session *s, const uint32_t *ids, uint32_t n, uint32_t at, akv_page_try *attempt,
+                      struct akv_stats *st, struct akv_err *err);
 /* The page from the store: 1, or 0: a miss, with words when it was more than absence. *rec lives until the store's next call. */
 int akv_fetch(struct akv_session *s, const struct akv_place *p, struct akv_page_rec *rec, struct akv_stats *st);
 /* Note a page that was there but could not be used; the first one explains the miss. */
@@ -114,6 +116,13 @@ void akv_miss(struct akv_session *s, struct akv_stats *st, uint32_t index, const
 void akv_explain_miss(const struct akv_session *s, struct akv_stats *st);
 /* Attach to the empty seq the longest chain of what arena and store hold of ids[n]. */
 int akv_lookup(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err);
+
+/* ---- load.c ---- */
+
+/* Attach to the empty seq the full pages of ids[n] that arena and store hold, read and decoded by all threads. Returns their tokens. */
+int64_t akv_load(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err);
+/* Attach a page that was found. */
+int akv_load_attach(struct akv_session *s, struct akv_page *page, struct akv_stats *st, struct akv_err *err);
 
 /* ---- compute.c ---- */
 

@@ -2,6 +2,7 @@
 #include "snap/format.h"
 #include "snap/known.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,6 +299,15 @@ const struct akv_head *akv_reader_head(const struct akv_reader *r)
 const struct akv_page_rec *akv_reader_page(const struct akv_reader *r)
 {
     return &r->rec;
+}
+
+void akv_reader_take_body(struct akv_reader *r, struct akv_buf *body)
+{
+    struct akv_buf old = *body;
+    assert(r->rec.coded == (const uint8_t *)r->body.data);
+    *body = r->body;
+    r->body = old;
+    r->rec.coded = NULL;
 }
 
 bool akv_reader_page_open(const struct akv_reader *r)

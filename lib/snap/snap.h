@@ -132,6 +132,8 @@ void akv_reader_headers_only(struct akv_reader *r);
 int akv_reader_next(struct akv_reader *r, struct akv_err *err);
 const struct akv_head *akv_reader_head(const struct akv_reader *r);     /* of the current section */
 const struct akv_page_rec *akv_reader_page(const struct akv_reader *r); /* of the last page; lives until the next page is read */
+/* Take over the body of the last page of an input that is not in memory: the reader goes on with the memory of `body`. */
+void akv_reader_take_body(struct akv_reader *r, struct akv_buf *body);
 bool akv_reader_page_open(const struct akv_reader *r); /* after AKV_EV_PAGE: its parent, or an ancestor, is absent */
 const char *akv_reader_request(const struct akv_reader *r, size_t *len); /* after AKV_EV_REQUEST: the JSON text, NUL-terminated */
 uint64_t akv_reader_record(const struct akv_reader *r);                  /* number of the last record, from 1 */

@@ -20,10 +20,12 @@ struct akv_object_info {
 
 typedef int akv_object_fn(void *ctx, const struct akv_object_name *name, struct akv_err *err);
 
-/* has, get and touch may be called by several threads at once. */
+/* has, ahead, get, touch and set_aside may be called by several threads at once. */
 struct akv_object_ops {
     /* Whether an object of that name is there; its content is not looked at. info may be NULL. */
     bool (*has)(struct akv_store *s, const struct akv_object_name *name, struct akv_object_info *info);
+    /* Begin to fetch what will be asked for next, without waiting. false: there is certainly none of that name. */
+    bool (*ahead)(struct akv_store *s, const struct akv_object_name *name);
     /*
      * Append its bytes from..from+most, fewer at its end, to `into`. 1; 0: it is not there; an error when it cannot be read. What
      * is there but can be no object goes to quarantine (AKV_E_INPUT).

@@ -99,6 +99,16 @@ static bool dir_has(struct akv_store *s, const struct akv_object_name *name, str
     return true;
 }
 
+static bool dir_ahead(struct akv_store *s, const struct akv_object_name *name)
+{
+    int fd = s->objects < 0 ? -1 : openat(s->objects, name->s, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return s->objects >= 0 && errno != ENOENT; /* what else is wrong with it, reading will tell */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+    close(fd);
+    return true;
+}
+
 /* Open for reading: a descriptor; or -1: not there, with err filled in when it was not plain absence. */
 static int open_object(struct akv_store *s, const struct akv_object_name *name, struct stat *st, struct akv_err *err)
 {
@@ -275,6 +285,7 @@ static int dir_list(struct akv_store *s, akv_object_fn *fn, void *ctx, struct ak
 
 const struct akv_object_ops akv_objects_dir = {
     .has = dir_has,
+    .ahead = dir_ahead,
     .get = dir_get,
     .put = dir_put,
     .remove = dir_remove,

@@ -28,6 +28,16 @@ void akv_store_batch_end(struct akv_store *s);
  */
 int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent,
                   uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec, struct akv_err *why);
+/*
+ * The same by several threads at once, each with an object of its own (store/objects.h), in which the record lies until the object's
+ * next use.
+ */
+struct akv_object;
+int akv_store_read(struct akv_store *s, struct akv_object *o, const struct akv_head *head, const struct akv_key *key,
+                   const struct akv_key *parent, uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec,
+                   struct akv_err *why);
+/* Begin to fetch a page that will be read next, without waiting. false: it is certainly not there. */
+bool akv_store_ahead(struct akv_store *s, const struct akv_head *head, const struct akv_key *key);
 /* Whether an object of that name is there; its content is not looked at. */
 bool akv_store_has(struct akv_store *s, const struct akv_head *head, const struct akv_key *key);
 

@@ -12,18 +12,19 @@
 /* ---- reading ---- */
 
 /* Identity is never trusted alone: the page must be the one that was asked for, ids included. */
-static int check_identity(struct akv_store *s, const struct akv_page_rec *want, struct akv_err *err)
+static int check_identity(const struct akv_object *o, const struct akv_page_rec *want, struct akv_err *err)
 {
-    const struct akv_page_rec *p = akv_reader_page(s->object.reader);
+    const struct akv_page_rec *p = akv_reader_page(o->reader);
     if (akv_key_eq(&p->key, &want->key) && p->index == want->index && p->n_tokens == want->n_tokens &&
         p->has_parent == want->has_parent && akv_key_eq(&p->parent, &want->parent) &&
         !memcmp(p->ids, want->ids, p->n_tokens * sizeof *p->ids))
         return 0;
-    return akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: it holds another page", s->object.in.name);
+    return akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: it holds another page", o->in.name);
 }
 
-int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent,
-                  uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec, struct akv_err *why)
+int akv_store_read(struct akv_store *s, struct akv_object *o, const struct akv_head *head, const struct akv_key *key,
+                   const struct akv_key *parent, uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec,
+                   struct akv_err *why)
 {
     struct akv_page_rec want = {.key = *key, .has_parent = parent != NULL, .index = index, .n_tokens = n_ids, .ids = ids};
     struct akv_object_name name;
@@ -38,20 +39,32 @@ int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct
     if (rc < 0)
         return rc;
     struct akv_err e = {0};
-    rc = akv_object_read(s, &s->object, &name, head, false, &e);
+    rc = akv_object_read(s, o, &name, head, false, &e);
     if (rc == 0)
         return 0;
     if (rc == 1)
-        rc = check_identity(s, &want, &e);
+        rc = check_identity(o, &want, &e);
     if (rc == 0) {
-        *rec = *akv_reader_page(s->object.reader);
+        *rec = *akv_reader_page(o->reader);
         return 1;
     }
     akv_fail(why, rc, "%s", e.msg);
     if (rc == AKV_E_INPUT)
-        s->ops->set_aside(s, &name, &s->object.info, e.msg);
-    akv_object_forget(&s->object);
+        s->ops->set_aside(s, &name, &o->info, e.msg);
+    akv_object_forget(o);
     return 0;
+}
+
+int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent,
+                  uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec, struct akv_err *why)
+{
+    return akv_store_read(s, &s->object, head, key, parent, index, ids, n_ids, rec, why);
+}
+
+bool akv_store_ahead(struct akv_store *s, const struct akv_head *head, const struct akv_key *key)
+{
+    struct akv_object_name name;
+    return akv_object_name(&name, &head->root, key, NULL) == 0 && s->ops->ahead(s, &name);
 }
 
 bool akv_store_has(struct akv_store *s, const struct akv_head *head, const struct akv_key *key)

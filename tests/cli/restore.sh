@@ -1,0 +1,105 @@
+# A18 and what goes with it: pages are restored by any number of threads, alone and into an output, from a store of either codec and
+# from a stream. The result is that of a cold run; damage in the middle costs the pages from there on, and is named.
+. "$(dirname "$0")/../lib.sh"
+t_begin "what these tests run on is there" tiny jq || {
+    t_end
+    exit
+}
+export AKV_MODEL=$TINY
+seq 1000 1200 | akv-tokenize --raw >long.tok
+pages=$(($(jq .n long.tok) / 64))
+[ "$pages" -ge 9 ] || t_fail "the prompt has $pages pages"
+akv-gen -n 8 --json long.tok | jq -c '[.text, .tokens]' >cold
+akv-prefill -o cold.akv long.tok
+for codec in planes raw; do
+    akv-tokenize --raw <<<x | akv-prefill -s $codec --save >/dev/null # makes it
+    sed -i "s/codec=.*/codec=$codec/" $codec/config
+    akv-prefill -s $codec --save long.tok >/dev/null
+done
+
+# object_of STORE INDEX: the path of the object of that page.
+object_of() {
+    local object
+    for object in "$1"/objects/*/*; do
+        ! akv-inspect --json "$object" | jq -es "any(.[]; .type == \"P\" and .index == $2)" >/dev/null || echo "$object"
+    done
+}
+
+# warm STORE THREADS CACHED: reply and stream are those of a cold run, with so many tokens from the store.
+warm() {
+    t_run 0 akv-gen -q -s "$1" -@ "$2" -n 8 --json --stats=stats long.tok
+    t_is "$(jq -c '[.text, .tokens]' "$t_stdout")" "$(cat cold)" "the reply of $1 with $2 threads"
+    t_is "$(tail -n 1 stats | jq .cached_tokens)" "$3" "tokens restored from $1 with $2 threads"
+    rm -f stats
+}
+
+for codec in planes raw; do
+    t_begin "a store of $codec: the whole prompt, by one thread and by several"
+    for threads in 1 2 3 8; do
+        warm $codec $threads $(($(jq .n long.tok) - 1))
+        t_run 0 akv-prefill -q -s $codec -@ $threads -o warm.akv long.tok
+        t_same cold.akv warm.akv
+    done
+
+    t_begin "A18 page 5 is damaged in a store of $codec: 0 to 4 are used, the rest is computed, the page is named"
+    for threads in 1 2 8; do
+        rm -rf hurt && cp -a $codec hurt
+        object=$(object_of hurt 5)
+        printf '\377' | dd of="$object" bs=1 seek=$(($(stat -c %s "$object") / 2)) conv=notrunc status=none
+        cp -a hurt again
+        t_run 0 akv-gen -s hurt -@ $threads -n 8 --json --stats=stats long.tok
+        t_err "^akv-gen: hurt/objects/.*damaged"
+        t_is "$(jq -c '[.text, .tokens]' "$t_stdout")" "$(cat cold)" "the reply with $threads threads"
+        t_is "$(jq -r '[.hit, .cached_tokens, .pages, (.miss | .[:7])] | @tsv' stats)" "$(printf 'partial\t320\t5\tpage 5:')" "what was used"
+        t_is "$(find hurt/quarantine -name '*.why' | wc -l)" 1 "objects in quarantine"
+        [ ! -e "$object" ] || t_fail "the damaged object is still there"
+        warm hurt $threads 320
+        t_run 0 akv-prefill -q -s again -@ $threads -o warm.akv long.tok
+        t_same cold.akv warm.akv
+        rm -rf again stats
+    done
+done
+
+t_begin "a stream: the reply is a cold one's, whatever the threads"
+for threads in 1 2 3 8; do
+    t_sh 0 "akv-gen -@ $threads -n 8 --json --stats=stats <cold.akv"
+    t_is "$(jq -c '[.text, .tokens]' "$t_stdout")" "$(cat cold)" "the reply with $threads threads"
+    t_is "$(jq -r '[.hit, .source] | @tsv' stats)" "$(printf 'full\tstream')" "what was used"
+    rm stats
+    t_sh 0 "akv-prefill -@ $threads <cold.akv"
+    t_out_is cold.akv
+done
+
+# le64 FILE AT: 8 bytes of hex from standard input, most significant first, go there the other way round.
+le64() {
+    local hex bytes='' i
+    read -r hex _
+    for ((i = 14; i >= 0; i -= 2)); do bytes+="\\x${hex:i:2}"; done
+    # shellcheck disable=SC2059 # the bytes
+    printf "$bytes" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+# u32 FILE AT
+u32() {
+    od -An -tu4 -j "$2" -N 4 "$1" | tr -d ' '
+}
+# xxh FILE AT BYTES
+xxh() {
+    tail -c +$(($2 + 1)) "$1" | head -c "$3" | xxhsum -H1
+}
+if t_begin "a stream whose page does not decode: its record is named, also when more is wrong behind it" xxhsum; then
+    akv-inspect --json cold.akv | jq -r 'select(.type == "P" and .index == 5) | [.record, .offset] | @tsv' >where
+    read -r record offset <where
+    cp cold.akv bad.akv
+    header=$(u32 bad.akv $((offset + 4))) body=$(u32 bad.akv $((offset + 24)))
+    head -c 64 /dev/zero | dd of=bad.akv bs=1 seek=$((offset + 8 + header + body / 2)) conv=notrunc status=none
+    xxh bad.akv $((offset + 8 + header)) "$body" | le64 bad.akv $((offset + 8 + 144))
+    xxh bad.akv $((offset + 8)) $((header - 8)) | le64 bad.akv $((offset + header))
+    head -c $((offset + 8 + header + body + 100)) bad.akv >cut.akv
+    for threads in 1 2 8; do
+        for file in bad cut; do
+            t_run 3 akv-gen -@ $threads $file.akv
+            t_err_line "^akv-gen: $file.akv: record $record: page 5: the body "
+        done
+    done
+fi
+t_end
