@@ -70,7 +70,8 @@ int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const str
         rc = akv_known_add(&gone, key, NULL, false, err);
     if (rc < 0)
         goto out;
-    qsort(later.list, later.n, sizeof *later.list, by_index);
+    if (later.n)
+        qsort(later.list, later.n, sizeof *later.list, by_index);
     for (size_t i = 0; rc == 0 && i < later.n; i++) {
         struct entry *e = &later.list[i];
         if (!akv_known_find(&gone, &e->parent) || akv_known_find(&gone, &e->key))
