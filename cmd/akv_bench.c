@@ -11,11 +11,12 @@ static const char help[] =
     "  engine [TEST...]     time prefill and decode beside the machine's limits (default). Tests are pp512, tg64, tg64@d2048;\n"
     "                       -: as they come on standard input; without any, every combination of the lists is run\n"
     "  kernels [OP|TYPE...] time every op of every kernel table, and compare their results bit for bit; needs no model\n"
+    "  restore              time restoring full pages from a store, in both codecs, beside zstd on the same bytes\n"
     "  turns [FILE...]      token records of a conversation's turns: time to the first text without a store, with an empty one, "
     "and\n"
     "                       with the one that the turns before have filled\n\n"
     "Lists are comma-separated.\n"
-    "  -p, --n-prompt LIST  engine: tokens of prefill (default: 512; 0: none)\n"
+    "  -p, --n-prompt LIST  engine: tokens of prefill (default: 512; 0: none); restore: tokens, in whole pages\n"
     "  -n, --n-gen LIST     engine: tokens of decode (default: 64; 0: none)\n"
     "  -d, --n-depth LIST   engine: tokens that stand before them (default: 0)\n"
     "  -r, --repetitions N  runs of each test (default: 3)\n"
@@ -55,6 +56,7 @@ static const struct {
 } modes[] = {
     {"engine", "pndrt", bench_engine},
     {"kernels", "r", bench_kernels},
+    {"restore", "prt", bench_restore},
     {"turns", "rtsD", bench_turns},
 };
 

@@ -33,6 +33,7 @@ struct bench {
 
 void bench_engine(struct bench *b);
 void bench_kernels(struct bench *b);
+void bench_restore(struct bench *b);
 void bench_turns(struct bench *b);
 
 /* Open the model: after what can be said without it. */

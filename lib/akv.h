@@ -505,6 +505,18 @@ struct akv_bench_run {
  */
 AKV_API int akv_bench_engine(struct akv_session *s, uint32_t n_prompt, uint32_t n_gen, uint32_t n_depth, uint32_t reps,
                              struct akv_bench_run *runs, struct akv_err *err);
+/* What a restored chain's pages are. */
+struct akv_bench_pages {
+    uint64_t raw_bytes, coded_bytes;
+    uint32_t n_raw; /* pages in the codec raw */
+};
+/*
+ * Time restoring n_pages full pages from the session's store (which must save; they are computed first) into an empty arena, and beside it
+ * reading and decompressing the same frames with zstd alone, or copying and hashing in memory those of the codec raw, by the same
+ * threads: reps times in turns, after one of each that does not count. restore_ns[reps] and plain_ns[reps] receive nanoseconds.
+ */
+AKV_API int akv_bench_restore(struct akv_session *s, uint32_t n_pages, uint32_t reps, struct akv_bench_pages *pages,
+                              double *restore_ns, double *plain_ns, struct akv_err *err);
 /* int8 operations of the matrix products of one token, the output matrix included only when with_output. */
 AKV_API double akv_bench_token_ops(const struct akv_model *m, bool with_output);
 /* Bytes of weights that decoding one token reads. */

@@ -4,7 +4,7 @@
 #include "run/session.h"
 
 /* Ids that differ from one another and never end a text on purpose: nothing stops on them here. */
-static uint32_t nth_id(const struct akv_session *s, uint32_t i)
+uint32_t akv_bench_id(const struct akv_session *s, uint32_t i)
 {
     return (i * 7919u + 17u) % s->model->hp.n_vocab;
 }
@@ -15,7 +15,7 @@ static int run_rows(struct akv_session *s, uint32_t n, uint32_t at_once, bool lo
     for (uint32_t done = 0; done < n;) {
         uint32_t k = n - done < at_once ? n - done : at_once, from = s->seq.n_tokens;
         for (uint32_t i = 0; i < k; i++)
-            rows[i] = (struct akv_row){.seq = &s->seq, .id = nth_id(s, from + i), .pos = from + i};
+            rows[i] = (struct akv_row){.seq = &s->seq, .id = akv_bench_id(s, from + i), .pos = from + i};
         done += k;
         if (logits && done == n)
             rows[k - 1].logits = s->logits;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Where positions end: the RoPE tables are exact up to there (akv-numerics(7)). */
 #define CTX_MAX (1u << 20)
@@ -54,6 +55,7 @@ static int copy_options(struct akv_session *s, const struct akv_session_opts *o,
             return AKV_E_IO;
         memcpy(s->salt, o->salt, o->salt_bytes);
     }
+    s->ctx_given = o->n_ctx != 0;
     if (!s->opts.n_ctx)
         s->opts.n_ctx = s->model->hp.n_ctx_train < CTX_MAX ? s->model->hp.n_ctx_train : CTX_MAX;
     if (!s->opts.n_threads)
@@ -146,11 +148,24 @@ int akv_session_need_head(struct akv_session *s, struct akv_err *err)
     return rc;
 }
 
+/* A context that was asked for is one that may be filled; the model's own may be larger than anybody will need here. */
+static int check_memory(const struct akv_session *s, struct akv_err *err)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    uint64_t have = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
+    uint64_t need = ctx_pages(s) * (uint64_t)akv_geom_page_bytes(&s->geom);
+    if (!s->ctx_given || need <= have)
+        return 0;
+    return akv_fail(err, AKV_E_IO, "context of %u tokens: its KV takes %llu MiB, this machine has %llu MiB of memory",
+                    s->opts.n_ctx, (unsigned long long)(need >> 20), (unsigned long long)(have >> 20));
+}
+
 int akv_session_need_arena(struct akv_session *s, struct akv_err *err)
 {
     if (s->arena)
         return 0;
-    return akv_arena_open(&s->arena, &s->geom, (size_t)ctx_pages(s) * 2 + SPARE_PAGES, err);
+    int rc = check_memory(s, err);
+    return rc < 0 ? rc : akv_arena_open(&s->arena, &s->geom, (size_t)ctx_pages(s) * 2 + SPARE_PAGES, err);
 }
 
 int akv_session_need_engine(struct akv_session *s, struct akv_err *err)

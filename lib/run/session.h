@@ -24,6 +24,7 @@ enum akv_origin { AKV_FROM_COMPUTE, AKV_FROM_STREAM, AKV_FROM_STORE };
 struct akv_session {
     const struct akv_model *model;
     struct akv_session_opts opts; /* strings copied into the session below */
+    bool ctx_given;               /* opts.n_ctx is not the model's */
     char *store_dir, *cache_dir;
     uint8_t *salt;
     const struct akv_ops *ops;
@@ -139,6 +140,10 @@ int akv_compute_prompt(struct akv_session *s, const struct akv_request *r, float
 int akv_output_request(struct akv_session *s, const struct akv_request *r, struct akv_err *err);
 /* Append one token and compute its logits. */
 int akv_compute_token(struct akv_session *s, uint32_t id, float *logits, struct akv_err *err);
+
+/* ---- bench.c ---- */
+
+uint32_t akv_bench_id(const struct akv_session *s, uint32_t i); /* the i-th of the ids that benchmarks compute */
 
 /* ---- stop.c: stop strings over a growing text ---- */
 

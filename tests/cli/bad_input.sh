@@ -173,6 +173,13 @@ given '{"akv":"tokens/1","id":"a","n":1,"tokens":[1],"frobnicate":[1,{"deep":nul
 t_run 0 akv-split ../in/given
 t_out '"frobnicate":\[1,\{"deep":null\}\]'
 
+t_begin "a context that the machine's memory cannot hold is refused with the numbers" tiny && {
+    "$AKV_BUILD"/tests/mkmodel -o ../in/deep.gguf --dtype q8_0 --layers 64 --width 64 --heads 32 --kv-heads 32 --head-dim 64 --ff 32
+    echo '{"akv":"tokens/1","id":"r","n":2,"tokens":[5,6]}' >../in/two.tok
+    t_run 5 akv-gen -q -m ../in/deep.gguf --kv f32 -c 1048576 -n 1 ../in/two.tok
+    t_err_line 'context of 1048576 tokens: its KV takes 1048576 MiB, this machine has [0-9]+ MiB of memory$'
+    rm ../in/deep.gguf
+}
 t_begin "a prompt longer than the context is refused with the numbers"
 n=$(jq .n ../in/chat.tok)
 each "prefill gen" 3 "request r1: $n tokens: the context holds 16" ../in/chat.tok -c 16

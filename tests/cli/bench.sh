@@ -46,4 +46,12 @@ t_is "$(rows 'select(.table == "scalar") | [.op, .type]' | tr '\n' ' ')" '["mul"
 t_is "$(rows 'select(.median_ns >= .min_ns and .min_ns > 0 and .gbs > 0)' | wc -l)" "$(rows . | wc -l)" "rows with times"
 t_run 0 env -u AKV_MODEL akv-bench kernels -r 1 add
 t_out '^\| add \|  \| 4096 \| scalar \| .* \| equal \|$'
+
+t_begin "restore: both codecs, whole pages, and what it compares with"
+t_run 0 akv-bench restore -o jsonl -r 2 -p 100 -t 1,2
+t_is "$(rows '[.codec, .n_threads, .n_tokens]' | tr '\n' ' ')" '["planes",1,128] ["planes",2,128] ["raw",1,128] ["raw",2,128] ' "the rows"
+t_is "$(rows 'select(.raw_bytes > 0 and .coded_bytes > 0 and .restore_ns > 0 and .plain_ns > 0 and .share > 0)' | wc -l)" 4 "rows with figures"
+t_is "$(rows 'select(.codec == "raw" and .coded_bytes < .raw_bytes)')" "" "raw pages that shrank"
+t_run 2 akv-bench restore -d 5
+t_err_line 'not an option of restore'
 t_end
