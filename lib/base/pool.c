@@ -16,10 +16,11 @@
 
 /*
  * A worker that is put off its processor in the middle of a task holds up the batch for as long. Time so lost, compared with doing
- * the whole batch alone, is summed up, time won taken off; at LOSS_NS the caller goes on alone for PAUSE times what was lost, and
- * each time for twice as long where the others do no better for as long after that. So threads cost a few percent at most on
- * processors that are busy with other things.
+ * the whole batch alone, is summed up, time won taken off, of which at most WON_NS are remembered; at LOSS_NS the caller goes on alone
+ * for PAUSE times what was lost, and each time for twice as long where the others do no better for as long after that. So threads cost
+ * a few percent at most on processors that are busy with other things, and single batches of few unequal tasks decide nothing.
  */
+#define WON_NS 4000000
 #define LOSS_NS 100000
 #define PAUSE 10u
 #define LONGEST_PAUSE_NS 2000000000u
@@ -33,7 +34,7 @@ struct akv_pool {
     atomic_bool quit;
     atomic_uint n_sleeping;
     atomic_bool caller_sleeps;
-    int64_t lost_ns;                /* the caller's own: lost to workers that were held up */
+    int64_t lost_ns;                /* the caller's own: lost to workers that were held up, less what they won */
     uint64_t alone_until, pause_ns; /* when the last pause ends or ended; its length */
     /*
      * The batch's number in the high half, its tasks not yet claimed in the low half. A task is claimed by counting down with both
@@ -236,10 +237,11 @@ unsigned akv_pool_threads(const struct akv_pool *p)
 /* The batch as a whole took `all`, of which the caller spent `working` on `own` of the tasks: what did the others save or cost? */
 static void settle(struct akv_pool *p, uint64_t now, uint64_t all, uint64_t working, size_t own)
 {
-    const uint64_t alone = own ? working * p->n_tasks / own : 0;
-    p->lost_ns += (int64_t)all - (int64_t)alone;
-    if (p->lost_ns < 0)
-        p->lost_ns = 0;
+    if (own == 0) /* nothing to compare with */
+        return;
+    p->lost_ns += (int64_t)all - (int64_t)(working * p->n_tasks / own);
+    if (p->lost_ns < -WON_NS)
+        p->lost_ns = -WON_NS;
     if (p->lost_ns < LOSS_NS)
         return;
     const uint64_t again = now < p->alone_until + p->pause_ns ? 2 * p->pause_ns : 0;
