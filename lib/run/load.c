@@ -36,9 +36,12 @@ static void load_one(void *ctx, size_t task, unsigned thread)
     if (one->found)
         return;
     struct akv_object *o = &l->objects[s->writer ? task : thread];
-    if (akv_store_read(s->store, o, &s->head, p->key, p->parent, p->index, p->ids, p->n, &one->rec, &one->why) != 1 ||
-        akv_page_decode(&s->coders[thread], &s->geom, &one->rec, one->page->kv, &one->why) < 0)
+    if (akv_store_read(s->store, o, &s->head, p->key, p->parent, p->index, p->ids, p->n, &one->rec, &one->why) != 1)
         return;
+    if (akv_page_decode(&s->coders[thread], &s->geom, &one->rec, one->page->kv, &one->why) < 0) {
+        akv_store_reject(s->store, o, &s->head, p->key, &one->why);
+        return;
+    }
     one->rec.ids = p->ids; /* the same ids, and they stay */
     one->loaded = true;
 }
@@ -141,6 +144,10 @@ int64_t akv_load(struct akv_session *s, const uint32_t *ids, uint32_t n, struct 
     struct loading l;
     int rc = open_loading(&l, s, n / AKV_PAGE_TOKENS + 1, err), more = 1;
     while (rc >= 0 && more) {
+        if (akv_session_cancelled(s)) {
+            rc = akv_fail(err, AKV_E_CANCEL, "interrupted");
+            break;
+        }
         rc = more = gather(&l, ids, n, s->seq.n_tokens, err);
         int used = load_listed(&l, st, rc < 0 ? NULL : err);
         if (used <= 0)

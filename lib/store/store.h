@@ -36,6 +36,12 @@ struct akv_object;
 int akv_store_read(struct akv_store *s, struct akv_object *o, const struct akv_head *head, const struct akv_key *key,
                    const struct akv_key *parent, uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec,
                    struct akv_err *why);
+/*
+ * The page that such a call has just given does not decode, for the reason `why`, which gets the object's path: damaged (AKV_E_INPUT)
+ * it goes to quarantine. o NULL: akv_store_get() gave it.
+ */
+void akv_store_reject(struct akv_store *s, struct akv_object *o, const struct akv_head *head, const struct akv_key *key,
+                      struct akv_err *why);
 /* Begin to fetch a page that will be read next, without waiting. false: it is certainly not there. */
 bool akv_store_ahead(struct akv_store *s, const struct akv_head *head, const struct akv_key *key);
 /* Whether an object of that name is there; its content is not looked at. */

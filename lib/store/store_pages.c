@@ -61,6 +61,17 @@ int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct
     return akv_store_read(s, &s->object, head, key, parent, index, ids, n_ids, rec, why);
 }
 
+void akv_store_reject(struct akv_store *s, struct akv_object *o, const struct akv_head *head, const struct akv_key *key,
+                      struct akv_err *why)
+{
+    struct akv_object_name name;
+    if (!o)
+        o = &s->object;
+    akv_err_prefix(why, "%s", o->in.name);
+    if (why->code == AKV_E_INPUT && akv_object_name(&name, &head->root, key, NULL) == 0)
+        s->ops->set_aside(s, &name, &o->info, why->msg);
+}
+
 bool akv_store_ahead(struct akv_store *s, const struct akv_head *head, const struct akv_key *key)
 {
     struct akv_object_name name;

@@ -86,19 +86,40 @@ u32() {
 xxh() {
     tail -c +$(($2 + 1)) "$1" | head -c "$3" | xxhsum -H1
 }
+# spoil FILE AT: the body of the page record there does not decode any more, under checksums that fit.
+spoil() {
+    local header body
+    header=$(u32 "$1" $(($2 + 4))) body=$(u32 "$1" $(($2 + 24)))
+    head -c 64 /dev/zero | dd of="$1" bs=1 seek=$(($2 + 8 + header + body / 2)) conv=notrunc status=none
+    xxh "$1" $(($2 + 8 + header)) "$body" | le64 "$1" $(($2 + 8 + 144))
+    xxh "$1" $(($2 + 8)) $((header - 8)) | le64 "$1" $(($2 + header))
+}
 if t_begin "a stream whose page does not decode: its record is named, also when more is wrong behind it" xxhsum; then
     akv-inspect --json cold.akv | jq -r 'select(.type == "P" and .index == 5) | [.record, .offset] | @tsv' >where
     read -r record offset <where
     cp cold.akv bad.akv
+    spoil bad.akv "$offset"
     header=$(u32 bad.akv $((offset + 4))) body=$(u32 bad.akv $((offset + 24)))
-    head -c 64 /dev/zero | dd of=bad.akv bs=1 seek=$((offset + 8 + header + body / 2)) conv=notrunc status=none
-    xxh bad.akv $((offset + 8 + header)) "$body" | le64 bad.akv $((offset + 8 + 144))
-    xxh bad.akv $((offset + 8)) $((header - 8)) | le64 bad.akv $((offset + header))
     head -c $((offset + 8 + header + body + 100)) bad.akv >cut.akv
     for threads in 1 2 8; do
         for file in bad cut; do
             t_run 3 akv-gen -@ $threads $file.akv
             t_err_line "^akv-gen: $file.akv: record $record: page 5: the body "
+        done
+    done
+fi
+if t_begin "an object whose page does not decode goes to quarantine, and the next run that saves puts another in its place" xxhsum; then
+    for index in 5 $pages; do # $pages: the tail
+        for threads in 1 8; do
+            rm -rf hurt && cp -a planes hurt
+            object=$(object_of hurt "$index")
+            spoil "$object" "$(akv-inspect --json "$object" | jq 'select(.type == "P").offset')"
+            t_run 0 akv-prefill -s hurt --save -@ $threads -o warm.akv long.tok
+            t_err_line "^akv-prefill: $object: page $index: the body "
+            t_same cold.akv warm.akv
+            t_is "$(find hurt/quarantine -name '*.why' | wc -l)" 1 "objects in quarantine"
+            warm hurt $threads $(($(jq .n long.tok) - 1))
+            t_run 0 akv-pin -s hurt --verify
         done
     done
 fi
