@@ -186,6 +186,7 @@ static void open_store(struct pin *t)
     }
     if (rc < 0)
         cmd_die_err(&err);
+    akv_store_set_cancel(t->store, &cmd_cancel);
     cmd_detail("store %s", t->o.store);
 }
 

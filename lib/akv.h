@@ -262,6 +262,8 @@ struct akv_store;
  */
 AKV_API int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, struct akv_err *err);
 AKV_API void akv_store_close(struct akv_store *s); /* NULL-safe */
+/* What a signal handler sets to end a wait for a collection by another process (AKV_E_CANCEL); it must outlive the store. */
+AKV_API void akv_store_set_cancel(struct akv_store *s, const volatile int *cancel);
 
 #define AKV_STORE_DRY_RUN 1u /* only say what would be done */
 #define AKV_STORE_FORCE 2u   /* also what is younger than ten minutes */

@@ -190,8 +190,10 @@ int akv_session_need_store(struct akv_session *s, struct akv_err *err)
         return 0;
     struct akv_err why = {0};
     int rc = akv_store_open(&s->store, s->store_dir, s->opts.save ? AKV_STORE_CREATE : 0, &why);
-    if (rc == 0)
+    if (rc == 0) {
+        akv_store_set_cancel(s->store, s->opts.cancel);
         return akv_session_need_head(s, err);
+    }
     s->no_store_yet = true;
     if (s->opts.save) /* what was asked is answered without it, and the failure told at the end */
         s->save_err = why;

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
+
+#define TRY_NS 20000000 /* between two attempts at the shared lock */
 
 static const char *const parts[] = {"objects", "refs", "tmp", "quarantine"};
 #define N_PARTS (sizeof parts / sizeof parts[0])
@@ -267,6 +270,30 @@ int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, stru
 
 /* ---- the lock ---- */
 
+void akv_store_set_cancel(struct akv_store *s, const volatile int *cancel)
+{
+    s->cancel = cancel;
+}
+
+/*
+ * A collection holds others up for as long as a minute, so that a wait for it must end when that is asked for. The signal may come to
+ * another thread than this one: the shared lock is tried again and again. The exclusive one would hardly be had that way while others
+ * publish: it is waited for, by the thread that gets the signals. Within a batch that wait goes on, for it has let go of the batch's lock.
+ */
+static int wait_lock(struct akv_store *s, int how, struct akv_err *err)
+{
+    const volatile int *cancel = s->n_batches ? NULL : s->cancel;
+    while (flock(s->lock, cancel && (how == LOCK_SH || *cancel) ? how | LOCK_NB : how) < 0) {
+        if (errno != EINTR && errno != EWOULDBLOCK)
+            return akv_fail_errno(err, "%s/lock: cannot lock", s->dir);
+        if (cancel && *cancel)
+            return akv_fail(err, AKV_E_CANCEL, "interrupted");
+        if (errno == EWOULDBLOCK)
+            nanosleep(&(struct timespec){.tv_nsec = TRY_NS}, NULL);
+    }
+    return 0;
+}
+
 static int take_lock(struct akv_store *s, int how, struct akv_err *err)
 {
     if (s->tmp < 0 || s->objects < 0 || s->refs < 0)
@@ -275,11 +302,9 @@ static int take_lock(struct akv_store *s, int how, struct akv_err *err)
         s->lock = akv_file_open(s->root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->lock < 0)
         return akv_fail_errno(err, "%s/lock: cannot open", s->dir);
-    while (flock(s->lock, how) < 0)
-        if (errno != EINTR)
-            return akv_fail_errno(err, "%s/lock: cannot lock", s->dir);
-    s->n_batches++;
-    return 0;
+    int rc = wait_lock(s, how, err);
+    s->n_batches += rc == 0;
+    return rc;
 }
 
 int akv_store_batch_begin(struct akv_store *s, struct akv_err *err)

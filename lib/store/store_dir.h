@@ -12,8 +12,9 @@ struct akv_store {
     const struct akv_object_ops *ops;
     int root, objects, refs, tmp, quarantine, lock;
     unsigned n_batches, n_temps;
-    enum akv_codec codec; /* of the config, as it was when config was its state */
-    uint64_t quota;       /* 0: none */
+    const volatile int *cancel; /* ends a wait for the lock; may be NULL */
+    enum akv_codec codec;       /* of the config, as it was when config was its state */
+    uint64_t quota;             /* 0: none */
     struct stat config;
     bool fan_durable[256]; /* objects/ab is known to survive a loss of power */
     struct {

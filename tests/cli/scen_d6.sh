@@ -94,6 +94,18 @@ t_is "$(bytes_of store)" $((2 * chain)) "bytes after a dry run"
 t_run 0 akv-pin -s store --gc
 t_is "$(bytes_of store)" "$chain" "bytes after a collection"
 t_is "$(hit a)$(hit b)" yesnone "hits"
+if t_begin "a signal ends a wait for a collection by another process" flock; then
+    exec 9>>store/lock && flock -x 9
+    for args in --gc "--quota 1G" "--rename anchor x" "x <a.akv"; do
+        t_sh 143 "timeout --preserve-status -k 60 0.5 akv-pin -s store $args"
+    done
+    for tool in akv-gen akv-prefill; do
+        t_sh 143 "timeout --preserve-status -k 60 0.5 $tool -s store --save b.tok"
+    done
+    exec 9>&-
+    t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps"
+    t_is "$(akv-pin -s store --list --json | jq -r .name)" anchor "the pins"
+fi
 t_begin "collecting by force: all that no pin holds"
 akv-prefill -q -s store --save -o /dev/null b.tok
 t_run 0 akv-pin -s store --gc --force
