@@ -73,6 +73,7 @@ refused anthropic 'anthropic: messages: the last is the assistant' \
     '{"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"The answer is ("}]}'
 refused anthropic 'anthropic: messages\[0\].role: ' '{"max_tokens":1,"messages":[{"role":"system","content":"a"}]}'
 refused anthropic 'anthropic: messages: must be of type array' '{"max_tokens":1,"messages":"a"}'
+refused anthropic 'anthropic: thinking: must be of type object' '{"max_tokens":1,"thinking":true,"messages":[{"role":"user","content":"a"}]}'
 refused anthropic 'anthropic: the request: must be of type object' '[1]'
 
 t_begin "responses: items of one turn become one message; arguments stay the text that they are" tiny
@@ -116,6 +117,9 @@ responses: previous_response_id, conversation|{"input":"a","conversation":"conv_
 responses: prompt: |{"input":"a","prompt":{"id":"p"}}
 responses: background: |{"input":"a","background":true}
 responses: text.format: |{"input":"a","text":{"format":{"type":"json_schema","schema":{}}}}
+responses: text.format: must be of type object|{"input":"a","text":{"format":"json"}}
+responses: text: must be of type object|{"input":"a","text":"json"}
+responses: reasoning: must be of type object|{"input":"a","reasoning":"low"}
 responses: text.verbosity: |{"input":"a","text":{"verbosity":"low"}}
 responses: truncation: |{"input":"a","truncation":"auto"}
 responses: input: must be of type array|{"input":5}
@@ -148,9 +152,27 @@ t_out '^\[\{"role": "system", "content": "s"\}, \{"role": "user", "content": "a"
 refused sharegpt 'sharegpt: conversations\[0\].from: alien is nobody' '{"conversations":[{"from":"alien","value":"a"}]}'
 refused sharegpt 'sharegpt: conversations\[0\].value: must be of type string' '{"conversations":[{"from":"human","value":["a"]}]}'
 refused sharegpt 'sharegpt: conversations\[0\].value: not valid JSON' '{"conversations":[{"from":"function_call","value":"{name"}]}'
+refused sharegpt 'sharegpt: conversations\[0\].value: must be of type object' '{"conversations":[{"from":"function_call","value":"5"}]}'
+refused sharegpt 'sharegpt: conversations\[0\].value.name: must be of type string' '{"conversations":[{"from":"tool_call","value":"[{}]"}]}'
 refused sharegpt 'sharegpt: conversations: must be of type array' '{"messages":[]}'
 refused sharegpt 'score: unknown field' '{"score":3,"conversations":[{"from":"human","value":"a"}]}'
 t_run 0 akv-tokenize --ignore-unknown --from sharegpt bad.json
+
+# each of these once took the square of its length
+t_begin "large ones: a thousand tools as text, a conversation of many turns, a long message" tiny
+jq -nc '[range(1000) | {name: "f\(.)\\\"", description: "no. \(.)\\", parameters: {n: (., 1.0, "", "2"), "[": 9007199254740}}]' >tools.json
+jq -Rsc '{conversations: [{from: "human", value: "a"}], tools: .}' tools.json >many.json
+echo '{{ tools | map(attribute="function") | list | tojson }}' >tools.jinja
+t_run 0 akv-tokenize --from sharegpt --render --template tools.jinja many.json
+t_same <(jq -c . "$t_stdout") tools.json
+{ for i in {1..3000}; do printf 'User: a %d\nAI: b %d\n' "$i" "$i"; done; seq -f 'line %.0f' 20000; } >long.txt
+t_run 0 akv-tokenize --from transcript --render --template shape.jinja long.txt
+t_is "$(head -n 1 "$t_stdout" | jq -c '[length, .[5998].content, (.[-1].content | length, .[:15], .[-10:])]')" \
+    "$(jq -nc '[6000, "a 3000", ("b 3000\n" + ([range(1; 20001) | "line \(.)"] | join("\n")) | length, .[:15], .[-10:])]')" "messages"
+jq -nc '{input: [range(2000) as $i | {role: "user", content: "q"}, {type: "function_call", call_id: "c\($i)", name: "f\($i)", arguments: "{}"},
+    {type: "function_call_output", call_id: "c\($i)", output: "o"}]}' >calls.json
+t_run 0 akv-tokenize --from responses --render --template shape.jinja calls.json
+t_is "$(head -n 1 "$t_stdout" | jq -c '[length, .[-1].name]')" '[6000,"f1999"]' "results with the names of their tools"
 
 t_begin "transcript: text before the first name is the system's; a name alone at the end asks for the reply" tiny
 printf 'Be nice.\n\nUser: Grüezi: hello\nline: two\n\n  indented\n\nASSISTANT: Hi\r\nthere\r\nHuman:\n\nwhat?\nTool: 42\nAI: ok\nUser: bye\nAssistant:\n' >talk.txt

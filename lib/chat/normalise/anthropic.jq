@@ -94,5 +94,5 @@ expect("object"; "the request")
        + (if .tool_choice.disable_parallel_tool_use then {parallel_tool_calls: false} else {} end) end)
   + (if .stop_sequences == null then {} else {stop: .stop_sequences} end)
   + (if .thinking == null then {} else
-       {chat_template_kwargs: {enable_thinking: (.thinking.type != "disabled")}} end)
+       {chat_template_kwargs: {enable_thinking: (.thinking | expect("object"; "thinking") | .type != "disabled")}} end)
   + del(.messages, .system, .tools, .tool_choice, .stop_sequences, .thinking)

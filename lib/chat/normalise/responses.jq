@@ -28,7 +28,7 @@ def call($where):
 # The last message, when it is one of the assistant that can still take a part that comes before or after what it has.
 def is_open: length > 0 and .[-1].role == "assistant";
 
-def add_item($item; $where):
+def add_item($item; $names; $where):
   ($item | .type // (if has("role") then "message" else "unknown" end)) as $type
   | if $type == "message" then
       {role: ($item.role | expect("string"; $where + ".role")), content: ($item.content | text($where + ".content"))} as $m
@@ -43,16 +43,20 @@ def add_item($item; $where):
       ($item | call($where)) as $call
       | if is_open then .[-1].tool_calls += [$call] else . + [{role: "assistant", content: "", tool_calls: [$call]}] end
     elif $type == "function_call_output" then
-      ([.[].tool_calls // [] | .[] | select(.id == $item.call_id) | .function.name] | last) as $name
+      (if ($item.call_id | type) == "string" then $names[$item.call_id] else null end) as $name
       | . + [{role: "tool", tool_call_id: $item.call_id} + (if $name then {name: $name} else {} end)
              + {content: ($item.output | text($where + ".output"))}]
     else error("\($where): items of type \($type | tostring | .[:40]) are not supported") end;
 
+# Names of the tools by the ids of their calls: templates may want them with a result.
+def call_names:
+  [.[] | objects | select(.type == "function_call" and (.call_id | type) == "string") | {(.call_id): .name}] | add // {};
+
 def all_messages:
   (if .instructions == null then [] else [{role: "system", content: (.instructions | expect("string"; "instructions"))}] end)
   + (if (.input | type) == "string" then [{role: "user", content: .input}]
-     else reduce (.input | expect("array"; "input") | to_entries[]) as $e ([];
-       "input[\($e.key)]" as $here | add_item($e.value | expect("object"; $here); $here)) end);
+     else (.input | expect("array"; "input") | call_names) as $names | reduce (.input | to_entries[]) as $e ([];
+       "input[\($e.key)]" as $here | add_item($e.value | expect("object"; $here); $names; $here)) end);
 
 def tool($where):
   expect("object"; $where)
@@ -64,9 +68,11 @@ def refuse($bad; $why): if $bad then error($why) else . end;
 
 expect("object"; "the request")
 | with_entries(select(.value != null))
+| reduce ("reasoning", "text") as $name (.; if has($name) then .[$name] |= expect("object"; $name) else . end)
 | refuse(.previous_response_id or .conversation; "previous_response_id, conversation: earlier turns are not here: send them as input")
 | refuse(.prompt; "prompt: stored prompts are not here: send the text")
 | refuse(.background; "background: not supported")
+| refuse((.text.format | type != "null" and type != "object"); "text.format: must be of type object")
 | refuse((.text.format.type // "text") != "text"; "text.format: only type text is supported")
 | refuse((.text.verbosity // "medium") != "medium"; "text.verbosity: not supported with this value")
 | refuse((.truncation // "disabled") != "disabled"; "truncation: nothing is left out here")
