@@ -8,12 +8,13 @@
 static const char usage[] = "[options] [FILE ...]";
 static const char help[] =
     "Pass token records through, adding to them; or emit the prefixes that are worth keeping.\n\n"
-    "      --at N           add an anchor at token N; may be given again\n"
+    "      --at N|NAME      add an anchor at token N, or want the anchor NAME; may be given again\n"
     "      --prefix[=NAME]  emit each distinct prefix that ends at the anchor NAME (all anchors) once,\n"
     "                       as a record of its own that is only to be computed\n"
     "      --keys           add the page keys of the prompt\n"
     "      --lint           look for text that changes from day to day or request to request (needs -m):\n"
     "                       findings go to standard error and into the record\n"
+    "      --tree           instead: which prefixes several records share, and what a store that keeps them saves\n"
     "      --against X      instead: say where each record parts from what is nearest to it in X, why and at\n"
     "                       what cost; exit 1 when any does. X: a store's directory, pin:NAME, a file\n"
     "                       of records, a stream (with -m the text is looked at)\n"
