@@ -239,7 +239,9 @@ static size_t common_ids(const struct akv_ids *a, const struct akv_ids *b)
  */
 static int count_loose(const struct akv_chat_ids *c, size_t pos, size_t *n_loose, struct akv_err *err)
 {
-    static const char *const texts[] = {"", "a", "A", " a", "\n", "\na", "1", ".", "[", "]", "(", "'s", "=", "\"", "<", "\xc3\xa9"};
+    static const char *const texts[] = {"",   "a", "A",  " a", "\n", "\na", "1",  ".",    ",",       ":", "/",
+                                        "|",  "-", "*",  "#",  "_",  "[",   "]",  "(",    ")",       "{", "}",
+                                        "'s", "=", "\"", "<",  "</", ">",   "\t", "\r\n", "\xc3\xa9"};
     struct akv_ids alone = {0}, longer = {0};
     struct akv_buf text;
     size_t from = pos > CUT_TRIES ? pos - CUT_TRIES : 0;
