@@ -149,6 +149,8 @@ static void options(struct tool *t, int argc, char **argv)
         cmd_die(2, "--no-special goes with --raw");
     if (t->skip_control && t->mode != DECODE)
         cmd_die(2, "--skip-control goes with --decode");
+    if ((t->mode == RAW || t->mode == DECODE) && (t->template_path || t->chat.template_name || t->now || t->chat.flags))
+        cmd_die(2, "--%s takes no option for requests: it reads none and uses no template", t->mode == RAW ? "raw" : "decode");
     if (t->template_path && t->chat.template_name)
         cmd_die(2, "--template and --template-name exclude each other");
 }

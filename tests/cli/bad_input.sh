@@ -384,6 +384,9 @@ akv-bench kernels -r 1 nothing
 akv-tokenize --now yesterday
 akv-tokenize --now 2026-02-30T00:00:00Z
 akv-tokenize --raw --decode
+akv-tokenize --raw --sort-tools
+akv-tokenize --raw --template-name rag
+akv-tokenize --decode --now 2026-02-03T00:00:00Z
 akv-tokenize --json
 akv-pin -s store
 akv-pin -s store a b
