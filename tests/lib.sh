@@ -1,6 +1,7 @@
 # The harness of the CLI tests (tests/cli/*.sh, run by bash). A script sources it and then reads as a list:
 #
 #   . "$(dirname "$0")/../lib.sh"
+#   t_needs tiny jq                                       # what all of its tests need: else it ends here, one skipped
 #   t_begin "an unknown option is a usage error"          # starts a test; says what it proves
 #   t_run 2 akv-gen --nope                                # runs a command, expects its exit status
 #   t_err 'nope'                                          # a line of its stderr matches
@@ -75,6 +76,14 @@ t_begin() {
         }
     done
     t_name=$1 t_command=''
+}
+
+# t_needs NEED...: what every test of the script needs. A test of its own; when it is skipped the script ends.
+t_needs() {
+    t_begin "what these tests run on is there" "$@" || {
+        t_end
+        exit
+    }
 }
 
 # t_fail WHY: the open test has failed.

@@ -1,10 +1,7 @@
 # Bad input, bad models, bad places to write to: one clear line, the right exit status, nothing half-written, no hang.
 . "$(dirname "$0")/../lib.sh"
 
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 
 # Inputs lie in in/, the tools run in work/, where only the file `kept` is: what else is there afterwards was left behind.
 mkdir in work in/directory

@@ -1,9 +1,6 @@
 # akv-bench: the engine's tests and the kernels.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 export AKV_MODEL=$TINY
 
 rows() {

@@ -1,9 +1,6 @@
 # An anchor that moves from one directory to another: the example, and what copies may look like.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" tiny jq tar sha256sum || {
-    t_end
-    exit
-}
+t_needs tiny jq tar sha256sum
 
 export AKV_MODEL=$TINY
 for i in {1..12}; do echo "You are agent $i of a team; answer in one short sentence, and only when you are asked."; done >system.txt

@@ -43,6 +43,14 @@ t_out '^good: 2 passed, 0 failed, 1 skipped$'
 t_out '^test_good: 2 passed, 0 failed, 1 skipped$'
 t_is "$(tail -n 1 "$t_stdout")" "4 passed, 0 failed, 2 skipped" "the last line"
 
+t_begin "a script without what it needs is one test skipped, and ends"
+only
+suite needs <<<'t_needs no-such-program sh; t_begin "a"; t_end'
+suite has <<<'t_needs sh; t_begin "a"; t_end'
+t_run 0 run
+t_out '^needs: 0 passed, 0 failed, 1 skipped$'
+t_out '^has: 2 passed, 0 failed, 0 skipped$'
+
 t_begin "a failed check fails its test once, whatever passes after it, and the log's end is shown"
 only
 suite bad <<'S'

@@ -1,10 +1,7 @@
 # akv-inspect of models: what the file holds, for eyes and as JSON, whether or not it can be run.
 . "$(dirname "$0")/../lib.sh"
 
-t_begin "what these tests run on is there" tiny jq "$AKV_BUILD/tests/splitmodel" || {
-    t_end
-    exit
-}
+t_needs tiny jq "$AKV_BUILD/tests/splitmodel"
 mkmodel=$AKV_BUILD/tests/mkmodel
 
 t_begin "a model for eyes: sizes, types, KV, tokenizer, template, ingredients, what can be done"

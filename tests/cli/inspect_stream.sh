@@ -1,10 +1,7 @@
 # akv-inspect of streams: described, verified quickly and in full, compared.
 . "$(dirname "$0")/../lib.sh"
 
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 export AKV_MODEL=$TINY
 "$AKV_BUILD/tests/mkmodel" --seed 7 -o other.gguf
 # record IDS...: a token record.

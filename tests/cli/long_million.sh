@@ -1,9 +1,6 @@
 # D9: a store of a million objects: lookup, list, verify, collect within time and memory. AKV_OBJECTS=N: of N.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" plain jq || {
-    t_end
-    exit
-}
+t_needs plain jq
 n=${AKV_OBJECTS:-1000000}
 mkstore=$AKV_BUILD/tests/mkstore
 free=$(df --output=avail -k "$T" | tail -n 1)

@@ -1,10 +1,7 @@
 # akv-split over many records: prefixes once, who shares them, places to cut.
 . "$(dirname "$0")/../lib.sh"
 
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit 0
-}
+t_needs tiny jq
 
 # records: 60 requests of three families; a family shares 100 tokens, half of it 40 more; the rest is each one's own.
 jq -nc '[range(60)] | map({f: (. % 3), h: ((. / 3 | floor) % 2), i: .})[] |

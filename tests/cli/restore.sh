@@ -1,10 +1,7 @@
 # A18 and what goes with it: pages are restored by any number of threads, alone and into an output, from a store of either codec and
 # from a stream. The result is that of a cold run; damage in the middle costs the pages from there on, and is named.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 export AKV_MODEL=$TINY
 seq 1000 1200 | akv-tokenize --raw >long.tok
 pages=$(($(jq .n long.tok) / 64))

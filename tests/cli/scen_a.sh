@@ -1,10 +1,7 @@
 # Identity of answers: whatever was stored, restored or run before, an answer is that of a cold run.
 # A7 (restored at every cut) is exact.sh's.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 
 export AKV_MODEL=$TINY
 prompt='Please write a short note to the others and tell them where to find us. When the user asks for the time of a meeting, look into

@@ -1,10 +1,7 @@
 # Prefix drift: what makes a prompt miss what was kept for it, over the tokenizers and templates of many model families. Nothing is computed.
 . "$(dirname "$0")/../lib.sh"
 
-t_begin "what these tests run on is there" shared jq zstd || {
-    t_end
-    exit 0
-}
+t_needs shared jq zstd
 
 # FAMILY TOKENIZER TEMPLATE: a template of `-` is the tokenizer's own. Some run on the tokenizer of another model: their markers are then
 # plain text, which no boundary may depend on.

@@ -1,9 +1,6 @@
 # Identity of models and keys: what differs in anything that determines KV never meets.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 
 export AKV_MODEL=$TINY
 mkmodel=$AKV_BUILD/tests/mkmodel

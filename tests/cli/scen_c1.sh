@@ -1,10 +1,7 @@
 # Identity of models: a file replaced, another tokenizer, salts.
 . "$(dirname "$0")/../lib.sh"
 . "$TOP/tests/forge.sh"
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 
 mkmodel=$AKV_BUILD/tests/mkmodel
 jq -nc '{akv: "tokens/1", id: "a", n: 150, tokens: [range(150) | (. * 7 + 11) % 300]}' >a.tok

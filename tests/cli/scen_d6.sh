@@ -1,9 +1,6 @@
 # A store of limited size: quota and collection from the command line, with runs that save.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 
 export AKV_MODEL=$TINY
 for x in a b c d e f; do # of three pages each, with nothing in common

@@ -1,9 +1,6 @@
 # Stores among many processes, on full and foreign disks, and of other versions.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 
 export AKV_MODEL=$TINY
 text='Please write a short note to the others and tell them where to find us. When the user asks for the time of a meeting, look into

@@ -1,9 +1,6 @@
 # Benchmarks: an arm proves what it did, or its row is void, or akv-bench fails.
 . "$(dirname "$0")/../lib.sh"
-t_begin "what these tests run on is there" tiny jq || {
-    t_end
-    exit
-}
+t_needs tiny jq
 
 export AKV_MODEL=$TINY
 system='You are a helpful assistant that answers in short sentences and calls a tool when the question needs one. When the user asks for the

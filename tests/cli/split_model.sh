@@ -1,10 +1,7 @@
 # A split model is the model: the same root, the same pages and tokens as the whole file; a missing part is named.
 . "$(dirname "$0")/../lib.sh"
 
-t_begin "what these tests run on is there" tiny "$AKV_BUILD/tests/splitmodel" jq || {
-    t_end
-    exit
-}
+t_needs tiny "$AKV_BUILD/tests/splitmodel" jq
 "$AKV_BUILD/tests/splitmodel" "$TINY" part 3 || exit 1
 first=part-00001-of-00003.gguf
 echo '{"messages":[{"role":"user","content":"What is the weather in the town where I was born?"}],"max_tokens":12}' >chat.json

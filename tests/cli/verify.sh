@@ -1,10 +1,7 @@
 # akv-pin --verify: what is damaged leaves the store and is named, and so is what depended on it; --deep computes it again.
 . "$(dirname "$0")/../lib.sh"
 . "$TOP/tests/forge.sh"
-t_begin "what these tests run on is there" tiny jq xxhsum sha256sum || {
-    t_end
-    exit
-}
+t_needs tiny jq xxhsum sha256sum
 
 export AKV_MODEL=$TINY
 jq -nc '{akv: "tokens/1", id: "a", n: 250, tokens: [range(250) | (. * 7 + 11) % 300]}' >a.tok
