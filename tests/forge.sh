@@ -1,4 +1,4 @@
-# Streams with other heads than a tool would write; for tests that source this after lib.sh.
+# Streams and files with other bytes than a tool would write; for tests that source this after lib.sh.
 
 # bytes HEX: those bytes.
 bytes() {
@@ -16,17 +16,25 @@ patch() {
 offset() {
     LC_ALL=C grep -aobF -e "$2" "$1" | head -n 1 | cut -d : -f 1
 }
+# u32 FILE OFFSET: the number there.
+u32() {
+    od -An -tu4 -j "$2" -N 4 "$1" | tr -d ' '
+}
+# seal FILE FROM BYTES OFFSET: the checksum of that many bytes from there on stands at the offset.
+seal() {
+    local sum
+    sum=$(tail -c +$(($2 + 1)) "$1" | head -c "$3" | xxhsum -H1 | sed -E 's/^.*([0-9a-f]{16}).*$/\1/; s/(..)(..)(..)(..)(..)(..)(..)(..)/\8\7\6\5\4\3\2\1/')
+    bytes "$sum" | patch "$1" "$4"
+}
 
 # forge IN OUT OLD NEW: a stream whose head has another ingredient, of equal length, with the right root and checksum for it.
 forge() {
     cp "$1" "$2"
     printf '%s' "$4" | patch "$2" "$(offset "$2" "$3")"
-    local end root sum
-    end=$((8 + 0x$(od -An -v -tx1 -j 4 -N 4 "$1" | tr -d ' \n' | sed -E 's/(..)(..)(..)(..)/\4\3\2\1/')))
-    root=$(head -c $((end - 8)) "$2" | tail -c +97 | sha256sum | cut -c 1-64)
-    bytes "$root" | patch "$2" 36
-    sum=$(head -c $((end - 8)) "$2" | tail -c +9 | xxhsum -H1 | sed -E 's/^.*([0-9a-f]{16}).*$/\1/; s/(..)(..)(..)(..)(..)(..)(..)(..)/\8\7\6\5\4\3\2\1/')
-    bytes "$sum" | patch "$2" $((end - 8))
+    local n
+    n=$(u32 "$1" 4)
+    bytes "$(tail -c +97 "$2" | head -c $((n - 96)) | sha256sum | cut -c 1-64)" | patch "$2" 36
+    seal "$2" 8 $((n - 8)) "$n"
 }
 
 # object STORE PAGE: the file of that full page, of the only chain.

@@ -1,6 +1,7 @@
 # A18 and what goes with it: pages are restored by any number of threads, alone and into an output, from a store of either codec and
 # from a stream. The result is that of a cold run; damage in the middle costs the pages from there on, and is named.
 . "$(dirname "$0")/../lib.sh"
+. "$TOP/tests/forge.sh"
 t_needs tiny jq
 export AKV_MODEL=$TINY
 seq 1000 1200 | akv-tokenize --raw >long.tok
@@ -42,7 +43,7 @@ for codec in planes raw; do
     for threads in 1 2 8; do
         rm -rf hurt && cp -a $codec hurt
         object=$(object_of hurt 5)
-        printf '\377' | dd of="$object" bs=1 seek=$(($(stat -c %s "$object") / 2)) conv=notrunc status=none
+        bytes ff | patch "$object" $(($(stat -c %s "$object") / 2))
         cp -a hurt again
         t_run 0 akv-gen -s hurt -@ $threads -n 8 --json --stats=stats long.tok
         t_err "^akv-gen: hurt/objects/.*damaged"
@@ -67,29 +68,13 @@ for threads in 1 2 3 8; do
     t_out_is cold.akv
 done
 
-# le64 FILE AT: 8 bytes of hex from standard input, most significant first, go there the other way round.
-le64() {
-    local hex bytes='' i
-    read -r hex _
-    for ((i = 14; i >= 0; i -= 2)); do bytes+="\\x${hex:i:2}"; done
-    # shellcheck disable=SC2059 # the bytes
-    printf "$bytes" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-# u32 FILE AT
-u32() {
-    od -An -tu4 -j "$2" -N 4 "$1" | tr -d ' '
-}
-# xxh FILE AT BYTES
-xxh() {
-    tail -c +$(($2 + 1)) "$1" | head -c "$3" | xxhsum -H1
-}
 # spoil FILE AT: the body of the page record there does not decode any more, under checksums that fit.
 spoil() {
     local header body
     header=$(u32 "$1" $(($2 + 4))) body=$(u32 "$1" $(($2 + 24)))
-    head -c 64 /dev/zero | dd of="$1" bs=1 seek=$(($2 + 8 + header + body / 2)) conv=notrunc status=none
-    xxh "$1" $(($2 + 8 + header)) "$body" | le64 "$1" $(($2 + 8 + 144))
-    xxh "$1" $(($2 + 8)) $((header - 8)) | le64 "$1" $(($2 + header))
+    head -c 64 /dev/zero | patch "$1" $(($2 + 8 + header + body / 2))
+    seal "$1" $(($2 + 8 + header)) "$body" $(($2 + 8 + 144))
+    seal "$1" $(($2 + 8)) $((header - 8)) $(($2 + header))
 }
 if t_begin "a stream whose page does not decode: its record is named, also when more is wrong behind it" xxhsum; then
     akv-inspect --json cold.akv | jq -r 'select(.type == "P" and .index == 5) | [.record, .offset] | @tsv' >where

@@ -1,5 +1,6 @@
 # Identity of models and keys: what differs in anything that determines KV never meets.
 . "$(dirname "$0")/../lib.sh"
+. "$TOP/tests/forge.sh"
 t_needs tiny jq
 
 export AKV_MODEL=$TINY
@@ -12,35 +13,6 @@ akv-prefill -o a.akv a.tok && akv-prefill -o b.akv b.tok || exit 1
 answer='jq -c "[.text, .tokens]"'
 t_begin "the prompts here have more than two pages"
 t_is "$(jq '.n > 130' a.tok b.tok | sort -u)" true "that they have 130 tokens"
-
-# bytes HEX: those bytes.
-bytes() {
-    local hex=$1
-    while [ -n "$hex" ]; do
-        printf '%b' "\\x${hex:0:2}"
-        hex=${hex:2}
-    done
-}
-# patch FILE OFFSET: overwrite there with standard input.
-patch() {
-    dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-# offset FILE TEXT: where the text begins.
-offset() {
-    LC_ALL=C grep -aobF -e "$2" "$1" | head -n 1 | cut -d : -f 1
-}
-
-# forge OUT OLD NEW: a.akv whose head has another ingredient, of equal length, with the right root and checksum for it.
-forge() {
-    cp a.akv "$1"
-    printf '%s' "$3" | patch "$1" "$(offset "$1" "$2")"
-    local end root sum
-    end=$((8 + 0x$(od -An -v -tx1 -j 4 -N 4 a.akv | tr -d ' \n' | sed -E 's/(..)(..)(..)(..)/\4\3\2\1/')))
-    root=$(head -c $((end - 8)) "$1" | tail -c +97 | sha256sum | cut -c 1-64)
-    bytes "$root" | patch "$1" 36
-    sum=$(head -c $((end - 8)) "$1" | tail -c +9 | xxhsum -H1 | sed -E 's/^.*([0-9a-f]{16}).*$/\1/; s/(..)(..)(..)(..)(..)(..)(..)(..)/\8\7\6\5\4\3\2\1/')
-    bytes "$sum" | patch "$1" $((end - 8))
-}
 
 # refused FIELD THEIRS OURS INPUT [OPTION...]: every tool that computes refuses the stream, naming the field and both values.
 refused() {
@@ -71,17 +43,17 @@ akv-prefill -m rope.gguf -o rope.akv a.tok
 refused 'rope\.base' 42c80000 "$base" rope.akv
 cmp -s rope.akv a.akv && t_fail "the base makes no difference"
 if t_begin "C3 another page size, another numerics id, other ingredients" xxhsum sha256sum; then
-    forge same.akv page=64 page=64
+    forge a.akv same.akv page=64 page=64
     t_same a.akv same.akv
-    forge page.akv page=64 page=32
+    forge a.akv page.akv page=64 page=32
     refused page 32 64 page.akv
     numerics=$(akv-inspect --json a.akv | jq -r 'select(.type == "H").fields.numerics')
     other=$(printf '%s' "$numerics" | tr '0-8' '1-9')
-    forge numerics.akv "numerics=$numerics" "numerics=$other"
+    forge a.akv numerics.akv "numerics=$numerics" "numerics=$other"
     refused numerics "$other" "$numerics" numerics.akv
-    forge layout.akv layout=k-dims layout=x-dims
+    forge a.akv layout.akv layout=k-dims layout=x-dims
     refused layout 'x-dims.*' 'k-dims.*' layout.akv
-    forge absent.akv rope.style= rope.ttyle=
+    forge a.akv absent.akv rope.style= rope.ttyle=
     refused 'rope\.style' absent pairs absent.akv
     t_run 0 akv-inspect --verify page.akv
 fi
@@ -145,12 +117,6 @@ C
     t_same here.sums turkish-host.sums german-host.sums
 fi
 
-# object STORE PAGE: the file of that full page.
-object() {
-    find "$1/objects" -type f | while read -r f; do
-        akv-inspect --json "$f" | jq -se --argjson i "$2" 'any(.type == "P" and .index == $i and .n == 64)' >/dev/null && echo "$f"
-    done
-}
 # A store with a's pages, whose page PAGE is replaced by another object: a miss there, quarantined, and the answer is right.
 # replaced PAGE SOURCE
 replaced() {

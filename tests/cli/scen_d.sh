@@ -1,5 +1,6 @@
 # Streams in pipes and files: joined, cut, slow, and under strange names.
 . "$(dirname "$0")/../lib.sh"
+. "$TOP/tests/forge.sh"
 t_needs tiny jq
 
 export AKV_MODEL=$TINY
@@ -31,7 +32,7 @@ for i in {1..24}; do
     at=$((size * i / 25 + i))
     byte=$(od -An -tu1 -j $at -N 1 a.akv)
     cp a.akv flipped.akv
-    printf '%b' "\\x$(printf %02x $((byte ^ 1 << i % 8)))" | dd of=flipped.akv bs=1 seek=$at conv=notrunc status=none
+    bytes "$(printf %02x $((byte ^ 1 << i % 8)))" | patch flipped.akv $at
     for tool in akv-gen akv-prefill "akv-pin -s flipped x <"; do
         t_sh 3 "$tool flipped.akv"
         t_err "record [0-9]+"
@@ -40,21 +41,19 @@ for i in {1..24}; do
 done
 [ ! -e flipped ] || t_is "$(akv-pin -s flipped --list)" "" "the pins"
 
-# claim FIELD BYTES: huge.akv, whose first page says these bytes (\xNN) at that offset of its header, under a right checksum.
+# claim FIELD BYTES: huge.akv, whose first page says these bytes (in hex) at that offset of its header, under a right checksum.
 claim() {
-    local at n sum
+    local at n
     at=$(akv-inspect --json a.akv | jq 'select(.record == 2).offset + 8')
     n=$(akv-inspect --json a.akv | jq 'select(.record == 2).header_bytes')
     cp a.akv huge.akv
-    printf '%b' "$2" | dd of=huge.akv bs=1 seek=$((at + $1)) conv=notrunc status=none
-    sum=$(tail -c +$((at + 1)) huge.akv | head -c $((n - 8)) | xxhsum -H1 | sed -E 's/^.*([0-9a-f]{16}).*$/\1/; s/(..)(..)(..)(..)(..)(..)(..)(..)/\\x\8\\x\7\\x\6\\x\5\\x\4\\x\3\\x\2\\x\1/')
-    printf '%b' "$sum" | dd of=huge.akv bs=1 seek=$((at + n - 8)) conv=notrunc status=none
+    bytes "$2" | patch huge.akv $((at + $1))
+    seal huge.akv "$at" $((n - 8)) $((at + n - 8))
 }
 if t_begin "D2 a page that claims 2^63 bytes, or 2^32 - 1 tokens: refused before room is made for it" plain xxhsum; then
-    for field in 'raw size:104:\x00\x00\x00\x00\x00\x00\x00\x80' 'body of:16:\x00\x00\x00\x00\x00\x00\x00\x80' \
-        'tokens:96:\xff\xff\xff\xff' 'out of range:92:\xff\xff\xff\xff'; do
-        IFS=: read -r why at bytes <<<"$field"
-        claim "$at" "$bytes"
+    for field in 'raw size:104:0000000000000080' 'body of:16:0000000000000080' 'tokens:96:ffffffff' 'out of range:92:ffffffff'; do
+        IFS=: read -r why at hex <<<"$field"
+        claim "$at" "$hex"
         for tool in akv-gen akv-inspect "akv-pin -s huge x <"; do
             t_sh 3 "ulimit -v 1000000; $tool huge.akv"
             t_err "record 2 .*$why"
