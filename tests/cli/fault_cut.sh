@@ -1,9 +1,7 @@
 # A model file that becomes shorter while it is in use, at every call that a tool makes meanwhile: an error, never a crash, and never an
 # answer or a page that the whole model would not have given.
 . "$(dirname "$0")/../lib.sh"
-t_needs tiny jq
 . "$TOP/tests/fault/rig.sh"
-fault_inputs
 every=${AKV_LONG:+1}
 every=${every:-${AKV_FAST:+31}}
 every=${every:-11}

@@ -2,9 +2,7 @@
 # instant. What the others give is what they would give alone, and what the dead leave behind is right.
 # A minute with AKV_LONG=1, as in `make fault`; else some seconds. AKV_SEED=N chooses what is killed when.
 . "$(dirname "$0")/../lib.sh"
-t_needs tiny jq
 . "$TOP/tests/fault/rig.sh"
-fault_inputs
 akv-gen -n "$n_reply" b.tok >b.text || exit 1
 seed=${AKV_SEED:-$((RANDOM + $$))}
 seconds=${AKV_LONG:+60}

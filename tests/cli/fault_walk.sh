@@ -3,9 +3,7 @@
 # store is right, what comes out is what a run without a store gives, and the exit status and the message tell.
 # All calls with AKV_LONG=1, as in `make fault`; else some of them.
 . "$(dirname "$0")/../lib.sh"
-t_needs tiny jq
 . "$TOP/tests/fault/rig.sh"
-fault_inputs
 every=${AKV_LONG:+1}
 every=${every:-${AKV_FAST:+67}}
 every=${every:-29}

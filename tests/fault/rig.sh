@@ -2,19 +2,18 @@
 #   a.tok, b.tok    prompts of two pages and a tail each, with the first page in common
 #   a.akv, b.akv    their pages as a run without a store computes them, and a.text, what akv-gen answers to a.tok
 #   w               where the calls are counted that a fault hits: w/store and w/out
+t_needs tiny jq
 export AKV_MODEL=$TINY AKV_FAULT_UNDER=$T/w
 n_reply=70 # enough to fill a page
 
-fault_inputs() {
-    local text='Please write a short note to the others and tell them where to find us. When the user asks for the time of a meeting,
+text='Please write a short note to the others and tell them where to find us. When the user asks for the time of a meeting,
 look into the calendar first, then answer with the time and the name of the room. It is warm and there is no chance of rain this morning.
 What is the weather in the city today? The weather tool takes the name of a city and returns the temperature in degrees.'
-    printf '%s' "$text" | akv-tokenize --raw >a.tok || exit 1
-    jq -c '{akv, id: "b", n: 140, tokens: (.tokens[:70] + .tokens[3:73])}' a.tok >b.tok
-    akv-prefill -o a.akv a.tok && akv-prefill -o b.akv b.tok && akv-gen -n $n_reply a.tok >a.text || exit 1
-    sleep 2 # for the cache of the weights' hashes, which takes no file that young
-    akv-prefill -s warm --save -o /dev/null a.tok && rm -rf warm
-}
+printf '%s' "$text" | akv-tokenize --raw >a.tok || exit 1
+jq -c '{akv, id: "b", n: 140, tokens: (.tokens[:70] + .tokens[3:73])}' a.tok >b.tok
+akv-prefill -o a.akv a.tok && akv-prefill -o b.akv b.tok && akv-gen -n $n_reply a.tok >a.text || exit 1
+sleep 2 # for the cache of the weights' hashes, which takes no file that young
+akv-prefill -s warm --save -o /dev/null a.tok && rm -rf warm
 
 # faulty SPEC COMMAND...: run it with that fault under w.
 faulty() {
