@@ -1,5 +1,5 @@
-# D3: eight processes at a time on one store, which pin, compute and save, restore and take pins away, and SIGKILL for some of them at any
-# instant. What the others give is what they would give alone, and what the dead leave behind is right.
+# D3, D8: eight processes at a time on one store, which pin, compute and save, restore, take pins away and collect, and SIGKILL for some of
+# them at any instant. What the others give is what they would give alone, and what the dead leave behind is right.
 # A minute with AKV_LONG=1, as in `make fault`; else some seconds. AKV_SEED=N chooses what is killed when.
 . "$(dirname "$0")/../lib.sh"
 . "$TOP/tests/fault/rig.sh"
@@ -66,7 +66,7 @@ one_round() {
     done
 }
 
-t_begin "eight processes, some of them killed: what is left is right"
+t_begin "D3 D8 eight processes, some of them killed: what is left is right"
 rm -rf w && mkdir w
 round=0 kills=0 runs=0
 end=$((SECONDS + seconds))

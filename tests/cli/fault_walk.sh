@@ -135,7 +135,7 @@ turn=0
 walk() {
     state=$1 output=$2 wanted=$3 then=$4 again=$5 command=$6
     local n='' kind='' path='' how='' cases=0
-    t_begin "every call of ${command//w\/store/STORE}, from ${state}, goes wrong"
+    t_begin "D3 D4 D15 every call of ${command//w\/store/STORE}, from ${state}, goes wrong"
     rm -f calls
     export AKV_FAULT_LOG=$T/calls
     run "0 EIO" "$state" "$command"
