@@ -117,7 +117,7 @@ class Peer:
 # ---- arms of a process each: to the first token ----
 
 
-def first_byte(command, cache, stdin=None):
+def first_byte(command, cache):
     """From fork to the first byte of output: ns, cpu_ns of the whole process, all of its output."""
     env = dict(os.environ, XDG_CACHE_HOME=cache)
     for key in ("AKV_STORE", "AKV_SALT_FILE", "AKV_MODEL", "AKV_CPU"):
@@ -139,8 +139,8 @@ def first_byte(command, cache, stdin=None):
 class Starts:
     """Processes that answer a prompt: akv-gen on token records, the peer on the same ids."""
 
-    def __init__(self, work, peers):
-        self.work, self.peers = work, peers
+    def __init__(self, work):
+        self.work = work
         self.cache, self.store = work + "/cache", work + "/store"
         subprocess.run(["rm", "-rf", self.store, self.cache], check=True)
         with open(TOP + "/examples/demo/system.txt") as f:
@@ -276,7 +276,7 @@ def in_turns(arms):
 def engine_rows(table, model, tests, label, peers, wanted):
     chosen = [(n, t) for n in tests for t in THREADS if wanted((label + "-" if label else "") + n)]
     if not chosen:
-        return {}
+        return
     arms = [Akv(model, THREADS)] + [Peer(name, venv, model) for name, venv in peers]
     results = {}
     for name, t in chosen:
@@ -320,7 +320,6 @@ def engine_rows(table, model, tests, label, peers, wanted):
                 name + " 1 → 2 threads", "", "%.2f×" % ratio, ["%.2f×" % median_ratio(theirs[1], theirs[0], "ns")] + [""] * (len(peers) - 1),
                 ratio, None, 1.85,
             )
-    return results
 
 
 def milliseconds(results):
@@ -330,7 +329,7 @@ def milliseconds(results):
 def start_rows(table, work, peers, wanted):
     if not wanted("start") and not wanted("restored"):
         return
-    s = Starts(work, peers)
+    s = Starts(work)
     for t in THREADS:
         if not wanted("start"):
             break
