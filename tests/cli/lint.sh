@@ -131,7 +131,7 @@ fi
 
 if t_begin "options that only the help or only the man page knows"; then
     touch cmd/akv_gen.c
-    printf '#!/bin/sh\necho "usage: akv-gen [-x] [--both] [--only-help N]"\n' >build/akv-gen
+    printf '#!/bin/sh\necho "usage: akv-gen [-x] [--once]\n  -x, --both  text with --another\n      --only-help N"\n' >build/akv-gen
     chmod +x build/akv-gen
     finds options 'man/akv-gen.1: missing'
     printf '.It Fl x , Fl -both\n.It Fl -only-man\n' >man/akv-gen.1
