@@ -9,9 +9,6 @@
 
 #define BLOCK 6u /* queries that share the loads */
 
-/* Keeps the chains in their order and so in registers: left free, compilers gather the loads first and spill the chains. */
-#define STAY(v) __asm__ volatile("" : "+x"(v))
-
 /* Eight elements of an array in a float type of `width` bytes. */
 AKV_INLINE __m256 load8(size_t width, const uint8_t *from, size_t i)
 {
@@ -65,7 +62,7 @@ AKV_INLINE void step(size_t width, uint32_t n, uint32_t wide, __m256 sums[BLOCK]
 #pragma GCC unroll 6
             for (uint32_t i = 0; i < n; i++) {
                 sums[i][j] = _mm256_fmadd_ps(held[i], v, sums[i][j]);
-                STAY(sums[i][j]);
+                AKV_STAY(sums[i][j]);
             }
         }
     } else {
@@ -78,7 +75,7 @@ AKV_INLINE void step(size_t width, uint32_t n, uint32_t wide, __m256 sums[BLOCK]
 #pragma GCC unroll 8
             for (uint32_t j = 0; j < wide; j++) {
                 sums[i][j] = _mm256_fmadd_ps(v, held[j], sums[i][j]);
-                STAY(sums[i][j]);
+                AKV_STAY(sums[i][j]);
             }
         }
     }

@@ -16,9 +16,6 @@
 #define TILE 128u /* activation rows that share a panel's packing */
 #define ROWS AKV_PANEL_ROWS
 
-/* Keeps the sums in their order and so in registers: left free, compilers gather the loads first and spill the sums. */
-#define STAY(v) __asm__ volatile("" : "+x"(v))
-
 /*
  * One block of GROUP activation rows: d, what the dtype needs of the sums of q, and q. The sums, as bits, are one of
  *   float    d * sum                 Q4_1, Q5_1
@@ -122,9 +119,9 @@ AKV_INLINE void add_products(enum akv_dtype t, size_t n, __m256i isum[GROUP], co
             if (!run || g % run == run - 1)
                 isum[r] = _mm256_add_epi32(isum[r], _mm256_madd_epi16(x[r], widener(t, p, g)));
             if (run && g % run != run - 1)
-                STAY(x[r]);
+                AKV_STAY(x[r]);
             else
-                STAY(isum[r]);
+                AKV_STAY(isum[r]);
         }
     }
 }

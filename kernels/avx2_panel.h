@@ -12,8 +12,8 @@
 
 /* One block of 32 columns; what a dtype does not have is not written. Pairs: two int16 in each lane. */
 struct akv_panel {
-    __m256i w
-        [8]; /* w[g]: columns 4g..4g+3 of row 0, then of row 1, ...: unsigned codes; Q8_0 and IQ4 signed values, MXFP4 values + 12 */
+    /* w[g]: columns 4g..4g+3 of row 0, then of row 1, ...: unsigned codes; Q8_0 and IQ4 signed values, MXFP4 values + 12 */
+    __m256i w[8];
     __m256 d, m;     /* scales; minima, or scales of the minima */
     __m256i scale;   /* sub-scale of the block, or of its first half, twice: a pair */
     __m256i offset;  /* pair for the halves: sub-scales of the minima, or -32 (Q6_K), -4 (Q3_K) times the sub-scales */
