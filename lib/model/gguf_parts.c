@@ -48,10 +48,9 @@ int akv_gguf_stat(const struct akv_gguf *g, struct akv_stamp *s, struct akv_err 
 {
     int rc = stat_map(g, s, err);
     for (uint32_t i = 0; rc == 0 && i < g->n_parts; i++) {
-        struct akv_stamp part;
         rc = akv_gguf_restat(&g->parts[i], err);
-        if (rc == 0 && (rc = stat_map(&g->parts[i], &part, err)) == 0)
-            fold(s, &part);
+        if (rc == 0)
+            fold(s, &g->parts[i].stamp);
     }
     return rc;
 }
