@@ -24,10 +24,10 @@ int akv_json_parse_at(json_t **out, const char *text, size_t len, uint64_t base,
 /*
  * The next value of a sequence of JSON values (white space between, newlines or not) on `in`. Never waits for a byte after the
  * value's last one (a bare number or literal ends at the byte that follows it).
- * Returns 1 with *out set (new reference), 0 at a clean end, or an error that gives the byte offset (AKV_E_INPUT without the input's name). After it the rest
- * of the line has been skipped, so that the caller may report it and go on; when a value breaks off at a line's end, the next
- * line is still to come. When it did not even begin with a bracket, it is text: one error stands for all lines up to the next that
- * begins with { or [. A value over AKV_JSON_MAX is AKV_E_INPUT too.
+ * Returns 1 with *out set (new reference), 0 at a clean end, or an error that gives the byte offset (AKV_E_INPUT without the
+ * input's name). After AKV_E_INPUT the rest of the line has been skipped, so that the caller may report it and go on; when a value
+ * breaks off at a line's end, the next line is still to come. When it did not even begin with a bracket, it is text: one error
+ * stands for all lines up to the next that begins with { or [. A value over AKV_JSON_MAX is AKV_E_INPUT too.
  */
 int akv_json_next(json_t **out, struct akv_in *in, struct akv_err *err);
 
