@@ -94,14 +94,21 @@ static inline const char *make_model(const char *name, const char *options)
     return path;
 }
 
+/* The path of part no (from 1) of n of a split model. */
+static inline const char *part_path(const char *name, unsigned no, unsigned n)
+{
+    char file[128];
+    snprintf(file, sizeof file, "%s-%05u-of-%05u.gguf", name, no, n);
+    return temp_path(file);
+}
+
 /* Run splitmodel: the model at path in n parts called name. Returns the path of the first. */
 static inline const char *split_model(const char *path, const char *name, unsigned n)
 {
-    char arguments[1024], first[128];
-    snprintf(first, sizeof first, "%s-%05u-of-%05u.gguf", name, 1u, n);
+    char arguments[1024];
     assert_true(snprintf(arguments, sizeof arguments, "'%s' '%s' %u", path, temp_path(name), n) < (int)sizeof arguments);
     run_beside("splitmodel", arguments);
-    return temp_path(first);
+    return part_path(name, 1, n);
 }
 
 /* ---- GGUF by hand ---- */

@@ -5,14 +5,6 @@
 
 #define TWO_LAYERS "--dtype q4_0 --layers 2 --width 32 --heads 2 --kv-heads 1 --ff 64"
 
-/* The whole model as n parts NAME-0000i-of-0000n.gguf; returns the path of part `no`, from 1. */
-static const char *part_path(const char *name, unsigned no, unsigned n)
-{
-    char file[128];
-    snprintf(file, sizeof file, "%s-%05u-of-%05u.gguf", name, no, n);
-    return temp_path(file);
-}
-
 static void digest(const char *path, uint8_t out[AKV_SHA_BYTES])
 {
     struct akv_model *m = load(path, 0);
