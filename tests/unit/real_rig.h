@@ -135,8 +135,9 @@ static inline void score_text(const struct real *real, const uint32_t *ids, size
 }
 
 /* The mean divergence is at most 1.1 times the peer's; NLL within 0.01; top-1 agreement at least 97 % where the reference is sure. */
-static inline void check_text(const struct real *real)
+static inline void test_text(void **state)
 {
+    const struct real *real = *state;
     if (!can_run(real))
         skip();
     json_t *about = json_load_file(reference(real, "peer.json"), 0, NULL), *peer = json_object_get(about, "ppl");
@@ -190,8 +191,9 @@ static inline void follow(struct rig *r, struct sums *s, float *logits, const js
 }
 
 /* Each prompt of the reference: the distribution after the last token, and the continuation wherever it is sure. */
-static inline void check_prompts(const struct real *real)
+static inline void test_prompts(void **state)
 {
+    const struct real *real = *state;
     if (!can_run(real))
         skip();
     FILE *f = fopen(reference(real, "golden.jsonl"), "r");
