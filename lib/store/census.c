@@ -197,32 +197,6 @@ int akv_census_take(struct akv_census *c, struct akv_store *s, unsigned n_thread
     return 0;
 }
 
-struct count {
-    struct akv_store *store;
-    uint64_t objects, bytes;
-};
-
-static int count_object(void *ctx, const struct akv_object_name *path, struct akv_err *err)
-{
-    struct count *c = ctx;
-    struct akv_object_info info;
-    (void)err;
-    if (c->store->ops->has(c->store, path, &info)) {
-        c->objects++;
-        c->bytes += info.bytes;
-    }
-    return 0;
-}
-
-int akv_census_count(struct akv_store *s, uint64_t *objects, uint64_t *bytes, struct akv_err *err)
-{
-    struct count c = {.store = s};
-    int rc = s->ops->list(s, count_object, &c, err);
-    *objects = c.objects;
-    *bytes = c.bytes;
-    return rc;
-}
-
 /* ---- chains ---- */
 
 /* The entry of a name, read at its first use; NONE when it is not there. */

@@ -42,8 +42,6 @@ int akv_census_take(struct akv_census *c, struct akv_store *s, unsigned n_thread
 int akv_census_names(struct akv_census *c, struct akv_store *s, struct akv_err *err);
 bool akv_census_fill(struct akv_census_entry *e, const struct akv_object *o);
 void akv_census_link(struct akv_census *c);
-/* Sizes only: the number of objects and their bytes. */
-int akv_census_count(struct akv_store *s, uint64_t *objects, uint64_t *bytes, struct akv_err *err);
 
 uint32_t akv_census_find(const struct akv_census *c, const struct akv_key *name);
 /* Read what the census has not yet of the chain to this tip; *tip is its entry, or NONE. */
