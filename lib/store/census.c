@@ -1,8 +1,6 @@
 #include "store/census.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "base/pool.h"
@@ -17,20 +15,6 @@ void akv_census_release(struct akv_census *c)
 uint64_t akv_root_tag(const struct akv_key *root)
 {
     return akv_get_u64(root->b);
-}
-
-struct akv_object_name akv_object_path(const struct akv_key *name)
-{
-    struct akv_object_name path;
-    char hex[AKV_SHA_HEX];
-    akv_hex(hex, name->b, sizeof name->b);
-    snprintf(path.s, sizeof path.s, "%.2s/%s.akv", hex, hex + 2);
-    return path;
-}
-
-bool akv_object_key(struct akv_key *name, const struct akv_object_name *path)
-{
-    return akv_unhex(name->b, 1, path->s, 2) && akv_unhex(name->b + 1, AKV_SHA_BYTES - 1, path->s + 3, 2 * AKV_SHA_BYTES - 2);
 }
 
 /* ---- the table ---- */

@@ -52,8 +52,6 @@ void akv_census_hold(struct akv_census *c, uint32_t entry);
 /* Whether the chain from an entry reaches page 0 over entries that were read. */
 bool akv_census_whole(const struct akv_census *c, uint32_t entry);
 
-uint64_t akv_root_tag(const struct akv_key *root);                             /* its first eight bytes */
-struct akv_object_name akv_object_path(const struct akv_key *name);            /* of an index key */
-bool akv_object_key(struct akv_key *name, const struct akv_object_name *path); /* and back */
+uint64_t akv_root_tag(const struct akv_key *root); /* its first eight bytes */
 
 #endif

@@ -27,16 +27,27 @@ void akv_object_release(struct akv_object *o)
     akv_buf_release(&o->bytes);
 }
 
+struct akv_object_name akv_object_path(const struct akv_key *name)
+{
+    struct akv_object_name path;
+    char hex[AKV_SHA_HEX];
+    akv_hex(hex, name->b, sizeof name->b);
+    snprintf(path.s, sizeof path.s, "%.2s/%s.akv", hex, hex + 2);
+    return path;
+}
+
+bool akv_object_key(struct akv_key *name, const struct akv_object_name *path)
+{
+    return akv_unhex(name->b, 1, path->s, 2) && akv_unhex(name->b + 1, AKV_SHA_BYTES - 1, path->s + 3, 2 * AKV_SHA_BYTES - 2);
+}
+
 int akv_object_name(struct akv_object_name *out, const struct akv_key *root, const struct akv_key *key, struct akv_err *err)
 {
     struct akv_key index;
-    char hex[AKV_SHA_HEX];
     int rc = akv_index_key(&index, root->b, sizeof root->b, key, err);
-    if (rc < 0)
-        return rc;
-    akv_hex(hex, index.b, sizeof index.b);
-    snprintf(out->s, sizeof out->s, "%.2s/%s.akv", hex, hex + 2);
-    return 0;
+    if (rc == 0)
+        *out = akv_object_path(&index);
+    return rc;
 }
 
 static int expect(struct akv_object *o, enum akv_event want, struct akv_err *err)

@@ -52,6 +52,9 @@ struct akv_object_ops {
 
 extern const struct akv_object_ops akv_objects_dir;
 
+struct akv_object_name akv_object_path(const struct akv_key *name);            /* of an index key */
+bool akv_object_key(struct akv_key *name, const struct akv_object_name *path); /* and back */
+/* Of a page under a root. */
 int akv_object_name(struct akv_object_name *out, const struct akv_key *root, const struct akv_key *key, struct akv_err *err);
 
 /* An object that was read: its bytes and what they say. One for each thread that reads. */
