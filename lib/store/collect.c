@@ -1,7 +1,6 @@
 /* Taking objects away, the least recently used leaf first: for room under a quota, or all that no pin holds. */
 #include "store/census.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -169,15 +168,10 @@ static int evict(struct akv_census *c, uint64_t until, const struct akv_store_wo
 
 static int sweep(struct akv_store *s, const struct akv_store_work *w, uint64_t now, uint64_t *n, struct akv_err *err)
 {
-    int fd = akv_file_open(s->tmp, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        int rc = akv_fail_errno(err, "%s/tmp: cannot list", s->dir);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    DIR *d = akv_store_list(s->tmp, ".");
     int rc = 0;
+    if (!d)
+        return akv_fail_errno(err, "%s/tmp: cannot list", s->dir);
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
         struct stat st;
         if (fstatat(s->tmp, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode))

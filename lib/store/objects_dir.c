@@ -1,15 +1,12 @@
 /* Objects in the directory objects/ of a local store. No link inside the store is followed. */
 #include "store/store_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/bytes.h"
 
 /* The ab/ directory of an object, or -1 with errno. */
 static int open_fan(struct akv_store *s, const struct akv_object_name *name)
@@ -250,15 +247,10 @@ static bool is_hex(const char *s, size_t n)
 
 static int list_fan(struct akv_store *s, const char *ab, akv_object_fn *fn, void *ctx, struct akv_err *err)
 {
-    int fd = akv_store_dir(s->objects, ab);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        int rc = akv_store_fail_dir(s, "objects", ab, err);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    DIR *d = akv_store_list(s->objects, ab);
     int rc = 0;
+    if (!d)
+        return akv_store_fail_dir(s, "objects", ab, err);
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
         struct akv_object_name name;
         if (strlen(e->d_name) != 66 || !is_hex(e->d_name, 62) || strcmp(e->d_name + 62, ".akv"))

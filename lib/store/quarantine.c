@@ -1,6 +1,4 @@
 /* What was found wrong and set aside, with the reasons. */
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -66,18 +64,12 @@ static void read_reason(struct akv_store *s, const char *name, char *reason, siz
 int akv_store_quarantined(struct akv_store *s, akv_quarantined_fn *fn, void *ctx, struct akv_err *err)
 {
     struct entries l = {0};
-    DIR *d = NULL;
-    int rc = 0;
     if (s->quarantine < 0)
         return 0;
-    int fd = akv_store_dir(s->quarantine, ".");
-    if (fd < 0 || !(d = fdopendir(fd))) {
-        rc = akv_store_fail_dir(s, "quarantine", "", err);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    rc = list_names(d, &l, err);
+    DIR *d = akv_store_list(s->quarantine, ".");
+    if (!d)
+        return akv_store_fail_dir(s, "quarantine", "", err);
+    int rc = list_names(d, &l, err);
     closedir(d);
     for (size_t i = 0; rc == 0 && i < l.n; i++) {
         char reason[AKV_ERR_BYTES];

@@ -1,6 +1,5 @@
 /* The headers of objects, for those who look for what is near a prompt: nothing here reads KV. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "store/store_dir.h"
 

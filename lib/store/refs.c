@@ -1,7 +1,6 @@
 /* Refs: small text files that name the tip of a chain, refs/<first 16 hex of root>/<name>. */
 #include "store/store_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -91,17 +90,10 @@ static int list_names(struct akv_store *s, const char *sub, bool (*keep)(const c
 {
     if (s->refs < 0)
         return 0;
-    int fd = akv_store_dir(s->refs, sub);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d && fd < 0 && errno == ENOENT)
-        return 0;
-    if (!d) {
-        int rc = akv_store_fail_dir(s, "refs", sub, err);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    DIR *d = akv_store_list(s->refs, sub);
     int rc = 0;
+    if (!d)
+        return errno == ENOENT ? 0 : akv_store_fail_dir(s, "refs", sub, err);
     for (struct dirent *e; rc == 0 && (e = readdir(d));)
         if (keep(e->d_name))
             rc = add_name(l, e->d_name, err);

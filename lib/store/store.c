@@ -1,7 +1,6 @@
 /* The store: opening and making it, its lock, reading and publishing pages. */
 #include "store/store_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -67,6 +66,18 @@ int akv_store_dir(int at, const char *name)
         return -1;
     }
     return fd;
+}
+
+DIR *akv_store_list(int at, const char *name)
+{
+    int fd = akv_store_dir(at, name);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d && fd >= 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+    }
+    return d;
 }
 
 int akv_store_fail_dir(const struct akv_store *s, const char *rel, const char *name, struct akv_err *err)
@@ -159,15 +170,10 @@ static int check_version(struct akv_store *s, struct akv_err *err)
 static int check_contents(struct akv_store *s, struct akv_err *err)
 {
     static const char known[] = " . .. VERSION config lock usage objects refs tmp quarantine ";
-    int fd = akv_file_open(s->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        int rc = akv_fail_errno(err, "%s: cannot list", s->dir);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    DIR *d = akv_store_list(s->root, ".");
     int rc = 0;
+    if (!d)
+        return akv_fail_errno(err, "%s: cannot list", s->dir);
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
         char word[sizeof e->d_name + 2];
         snprintf(word, sizeof word, " %s ", e->d_name);

@@ -2,6 +2,7 @@
 #ifndef AKV_STORE_STORE_DIR_H
 #define AKV_STORE_STORE_DIR_H
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include "store/objects.h"
@@ -32,7 +33,9 @@ struct akv_store {
 int akv_store_trust(const struct stat *st, const char *path, const char *rel, struct akv_err *err);
 /* Open a directory in another without following a link. The descriptor, or -1 with errno; EPERM: not to be trusted. */
 int akv_store_dir(int at, const char *name);
-/* AKV_E_IO in words, after akv_store_dir has failed for that directory of the store. */
+/* The same to be read: closedir() it. NULL with errno. */
+DIR *akv_store_list(int at, const char *name);
+/* AKV_E_IO in words, after either has failed for that directory of the store. */
 int akv_store_fail_dir(const struct akv_store *s, const char *rel, const char *name, struct akv_err *err);
 
 /* A new file in tmp/, opened for writing; name receives its name. */
