@@ -23,17 +23,12 @@ int akv_store_read_text(struct akv_store *s, const char *name, char *text, size_
 int akv_store_write_text(struct akv_store *s, const char *name, const char *text, bool replace, struct akv_err *err)
 {
     char temp[64];
-    int fd = akv_store_temp(s, temp, err);
-    if (fd < 0)
-        return fd;
-    int rc = akv_write_all(fd, text, strlen(text), s->dir, err);
-    if (rc == 0 && akv_file_sync(fd) < 0)
-        rc = akv_fail_errno(err, "%s/tmp/%s: cannot sync", s->dir, temp);
-    if (akv_file_close(fd) < 0 && rc == 0)
-        rc = akv_fail_errno(err, "%s/tmp/%s: cannot close", s->dir, temp);
-    if (rc == 0 && replace && akv_file_rename(s->tmp, temp, s->root, name, 0) < 0)
+    int rc = akv_store_temp_of(s, temp, text, strlen(text), err);
+    if (rc < 0)
+        return rc;
+    if (replace && akv_file_rename(s->tmp, temp, s->root, name, 0) < 0)
         rc = akv_fail_errno(err, "%s/%s: cannot replace", s->dir, name);
-    if (rc == 0 && !replace && akv_file_link(s->tmp, temp, s->root, name) < 0 && errno != EEXIST)
+    if (!replace && akv_file_link(s->tmp, temp, s->root, name) < 0 && errno != EEXIST)
         rc = akv_fail_errno(err, "%s/%s: cannot create", s->dir, name);
     unlinkat(s->tmp, temp, 0);
     if (rc == 0 && replace && akv_file_sync(s->root) < 0)

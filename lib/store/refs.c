@@ -280,16 +280,6 @@ int akv_store_refs_but(struct akv_store *s, struct akv_ref **out, size_t *n, akv
 
 /* ---- changing ---- */
 
-static int write_temp(struct akv_store *s, int fd, const char *temp, const struct akv_buf *text, struct akv_err *err)
-{
-    int rc = akv_write_all(fd, text->data, text->len, s->dir, err);
-    if (rc == 0 && akv_file_sync(fd) < 0)
-        rc = akv_fail_errno(err, "%s/tmp/%s: cannot sync", s->dir, temp);
-    if (akv_file_close(fd) < 0 && rc == 0)
-        rc = akv_fail_errno(err, "%s/tmp/%s: cannot close", s->dir, temp);
-    return rc;
-}
-
 /* The directory of a root, made when it is not there. */
 static int make_home(struct akv_store *s, const struct akv_key *root, struct akv_err *err)
 {
@@ -309,21 +299,18 @@ static int make_home(struct akv_store *s, const struct akv_key *root, struct akv
 static int replace_ref(struct akv_store *s, const struct akv_ref *ref, struct akv_err *err)
 {
     struct akv_buf text;
-    char temp[64] = "";
+    char temp[64];
     akv_buf_init(&text, AKV_REF_TEXT_MAX);
     int dir = make_home(s, &ref->root, err);
     int rc = dir < 0 ? dir : akv_ref_format(ref, &text, err);
-    int fd = rc < 0 ? rc : akv_store_temp(s, temp, err);
-    if (fd < 0)
-        rc = fd;
-    else
-        rc = write_temp(s, fd, temp, &text, err);
-    if (rc == 0 && akv_file_rename(s->tmp, temp, dir, ref->name, 0) < 0)
+    if (rc == 0)
+        rc = akv_store_temp_of(s, temp, text.data, text.len, err);
+    if (rc == 0 && akv_file_rename(s->tmp, temp, dir, ref->name, 0) < 0) {
         rc = akv_fail_errno(err, "%s: pin '%s': cannot write", s->dir, ref->name);
-    else if (rc == 0 && akv_file_sync(dir) < 0)
-        rc = akv_fail_errno(err, "%s: pin '%s': cannot sync", s->dir, ref->name);
-    if (rc < 0 && fd >= 0)
         unlinkat(s->tmp, temp, 0);
+    } else if (rc == 0 && akv_file_sync(dir) < 0) {
+        rc = akv_fail_errno(err, "%s: pin '%s': cannot sync", s->dir, ref->name);
+    }
     if (dir >= 0)
         close(dir);
     akv_buf_release(&text);

@@ -100,6 +100,21 @@ int akv_store_temp(struct akv_store *s, char name[64], struct akv_err *err)
     }
 }
 
+int akv_store_temp_of(struct akv_store *s, char name[64], const void *p, size_t n, struct akv_err *err)
+{
+    int fd = akv_store_temp(s, name, err);
+    if (fd < 0)
+        return fd;
+    int rc = akv_write_all(fd, p, n, s->dir, err);
+    if (rc == 0 && akv_file_sync(fd) < 0)
+        rc = akv_fail_errno(err, "%s/tmp/%s: cannot sync", s->dir, name);
+    if (akv_file_close(fd) < 0 && rc == 0)
+        rc = akv_fail_errno(err, "%s/tmp/%s: cannot close", s->dir, name);
+    if (rc < 0)
+        unlinkat(s->tmp, name, 0);
+    return rc;
+}
+
 /* ---- opening ---- */
 
 /* Make the names in a directory durable. One that may be used but not read is left to the system. */

@@ -40,6 +40,8 @@ int akv_store_fail_dir(const struct akv_store *s, const char *rel, const char *n
 
 /* A new file in tmp/, opened for writing; name receives its name. */
 int akv_store_temp(struct akv_store *s, char name[64], struct akv_err *err);
+/* One with this content, synced and closed; none is left after an error. */
+int akv_store_temp_of(struct akv_store *s, char name[64], const void *p, size_t n, struct akv_err *err);
 
 /*
  * The exclusive lock: nobody publishes or collects. Taken inside a batch it may let another one in between, for a moment at its
