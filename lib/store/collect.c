@@ -46,6 +46,14 @@ static int hold_pin(struct akv_census *c, const struct akv_ref *ref, uint64_t *h
     return 0;
 }
 
+static uint64_t held_bytes(const struct akv_census *c)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < c->n; i++)
+        sum += c->list[i].held ? c->list[i].bytes : 0;
+    return sum;
+}
+
 /* What pins hold, and what cannot be read: that may be of a later version. */
 static int hold_pins(struct akv_census *c, const struct akv_store_work *w, uint64_t *bytes, struct akv_err *err)
 {
@@ -61,11 +69,9 @@ static int hold_pins(struct akv_census *c, const struct akv_store_work *w, uint6
         akv_ref_release(&refs[i]);
     }
     free(refs);
-    *bytes = 0;
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++)
         c->list[i].held = c->list[i].held || c->list[i].unread;
-        *bytes += c->list[i].held ? c->list[i].bytes : 0;
-    }
+    *bytes = held_bytes(c);
     return rc;
 }
 
@@ -75,14 +81,6 @@ static void hold_young(struct akv_census *c, uint64_t now)
     for (uint32_t i = 0; i < c->n; i++)
         if (c->list[i].used > since)
             akv_census_hold(c, i);
-}
-
-static uint64_t held_bytes(const struct akv_census *c)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < c->n; i++)
-        sum += c->list[i].held ? c->list[i].bytes : 0;
-    return sum;
 }
 
 /* ---- what goes: a heap of leaves, the one longest unused on top ---- */
