@@ -119,3 +119,22 @@ int akv_store_chain(struct akv_store *s, const struct akv_ref *ref, akv_store_pa
     free(links);
     return rc < 0 ? rc : 0;
 }
+
+int akv_store_ancestry(struct akv_store *s, const struct akv_key *root, const struct akv_key *tip, akv_store_page_fn *fn, void *ctx,
+                       struct akv_err *err)
+{
+    struct akv_key key = *tip;
+    struct akv_object_name name;
+    int rc = 0;
+    for (bool more = true; rc == 0 && more;) {
+        rc = read_page(s, root, &key, true, AKV_E_INPUT, &name, err);
+        if (rc < 0)
+            break;
+        const struct akv_page_rec *p = akv_reader_page(s->object.reader);
+        rc = fn(ctx, akv_reader_head(s->object.reader), p, err);
+        more = p->has_parent; /* keys are hashes of what is before them: no chain is a ring */
+        key = p->parent;
+    }
+    akv_object_forget(&s->object);
+    return rc;
+}

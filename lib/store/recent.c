@@ -70,30 +70,3 @@ int akv_store_recent(struct akv_store *s, size_t most, akv_store_page_fn *fn, vo
     free(r.v);
     return rc;
 }
-
-int akv_store_ancestry(struct akv_store *s, const struct akv_key *root, const struct akv_key *tip, akv_store_page_fn *fn, void *ctx,
-                       struct akv_err *err)
-{
-    struct akv_key key = *tip;
-    struct akv_object o;
-    int rc = 0;
-    akv_object_init(&o);
-    for (bool more = true; rc == 0 && more;) {
-        struct akv_object_name name;
-        rc = akv_object_name(&name, root, &key, err);
-        if (rc == 0)
-            rc = akv_object_read(s, &o, &name, NULL, true, err);
-        if (rc <= 0) {
-            rc = rc < 0 ? rc : akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": a page of the chain is not there", s->dir, name.s);
-            break;
-        }
-        const struct akv_page_rec *p = akv_reader_page(o.reader);
-        rc = akv_key_eq(&p->key, &key)
-                 ? fn(ctx, akv_reader_head(o.reader), p, err)
-                 : akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": forged or renamed: it holds another page", s->dir, name.s);
-        more = p->has_parent; /* keys are hashes of what is before them: no chain is a ring */
-        key = p->parent;
-    }
-    akv_object_release(&o);
-    return rc;
-}
