@@ -106,27 +106,17 @@ static int compute(struct akv_session *s, const uint32_t *ids, uint32_t n, struc
     return rc;
 }
 
-/* 1: the same bits; 0: others. chain[n] ends with the page in question. */
-static int same_bits(struct recomputing *r, const struct akv_link *chain, size_t n, struct akv_err *err)
+/* 1: the same bits; 0: others. chain[n] ends with the page in question, ids are that page's. */
+static int same_bits(struct recomputing *r, const struct akv_link *chain, size_t n, const uint32_t *ids, struct akv_err *err)
 {
     struct akv_session *s = r->session;
     const struct akv_link *last = &chain[n - 1];
-    struct akv_object_name path;
-    uint32_t ids[AKV_PAGE_TOKENS];
     bool same = false;
     int rc = akv_compute_begin(s, err);
     for (size_t i = 0; rc == 0 && i + 1 < n; i++)
         rc = attach(r, &chain[i], err);
     if (rc == 0)
-        rc = akv_object_name(&path, &s->head.root, &last->key, err);
-    if (rc == 0)
-        rc = akv_object_read(s->store, &r->object, &path, &s->head, true, err);
-    if (rc == 0)
-        rc = akv_fail(err, AKV_E_NO, "%s: it went away", path.s);
-    if (rc == 1) {
-        memcpy(ids, akv_reader_page(r->object.reader)->ids, last->n_tokens * sizeof *ids);
         rc = compute(s, ids, last->n_tokens, err);
-    }
     if (rc == 0) {
         uint8_t sha[AKV_SHA_BYTES];
         akv_page_to_body(&s->geom, r->body, s->seq.pages[n - 1]->kv, last->n_tokens);
@@ -160,17 +150,20 @@ static int recompute_page(struct recomputing *r, uint32_t entry, struct akv_err 
     struct akv_object_name path;
     struct akv_link *chain;
     struct akv_key key;
+    uint32_t ids[AKV_PAGE_TOKENS];
     size_t n;
     path = akv_object_path(&r->census.list[entry].name);
     if (akv_object_read(s->store, &r->object, &path, &s->head, true, NULL) != 1)
         return 0;
-    key = akv_reader_page(r->object.reader)->key;
+    const struct akv_page_rec *page = akv_reader_page(r->object.reader);
+    key = page->key;
+    memcpy(ids, page->ids, page->n_tokens * sizeof *ids);
     if (akv_chain_trace(s->store, &s->head.root, &key, AKV_E_NO, &chain, &n, NULL) < 0)
         return 0;
     int rc = 1;
     if ((n - 1) * AKV_PAGE_TOKENS + chain[n - 1].n_tokens > s->opts.n_ctx)
         r->done->too_long++;
-    else if ((rc = same_bits(r, chain, n, err)) >= 0)
+    else if ((rc = same_bits(r, chain, n, ids, err)) >= 0)
         r->done->checked++;
     if (rc == 0)
         rc = condemn(r, &chain[n - 1], (uint32_t)n - 1, path.s, err);
