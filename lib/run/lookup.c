@@ -70,7 +70,7 @@ static int attach(struct akv_session *s, const struct akv_place *p, struct akv_s
         struct akv_err why = {0};
         if (!akv_fetch(s, p, &rec, st))
             return 0;
-        if (akv_pages_admit(s, &rec, AKV_FROM_STORE, &page, &why) < 0) {
+        if (akv_pages_admit(s, &rec, &page, &why) < 0) {
             akv_store_reject(s->store, NULL, &s->head, p->key, &why);
             akv_miss(s, st, p->index, &why);
             return 0;

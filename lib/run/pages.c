@@ -13,30 +13,21 @@ void akv_pages_settle(struct akv_session *s, struct akv_page *p, const struct ak
     akv_arena_seal(s->arena, p, &rec->key, &rec->parent);
 }
 
-int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out,
-                    struct akv_err *err)
+int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, struct akv_page **out, struct akv_err *err)
 {
-    int rc = akv_session_need_arena(s, err);
-    if (rc < 0)
-        return rc;
-    struct akv_page *p = akv_arena_find(s->arena, &rec->key, rec->ids, rec->n_tokens);
-    if (p) {
-        if (out)
-            *out = p;
+    struct akv_page *p = *out = akv_arena_find(s->arena, &rec->key, rec->ids, rec->n_tokens);
+    if (p)
         return 0;
-    }
     p = akv_arena_take(s->arena, err);
     if (!p)
         return AKV_E_IO;
-    rc = akv_page_decode(&s->coders[0], &s->geom, rec, p->kv, err);
-    if (rc == 0)
-        akv_pages_settle(s, p, rec, origin);
-    akv_arena_release(s->arena, p);
-    if (rc < 0)
-        return rc;
-    if (out)
+    int rc = akv_page_decode(&s->coders[0], &s->geom, rec, p->kv, err);
+    if (rc == 0) {
+        akv_pages_settle(s, p, rec, AKV_FROM_STORE);
         *out = p;
-    return 0;
+    }
+    akv_arena_release(s->arena, p);
+    return rc;
 }
 
 int akv_pages_write(struct akv_session *s, const struct akv_page_rec *rec, struct akv_stats *st, struct akv_err *err)

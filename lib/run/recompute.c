@@ -85,7 +85,7 @@ static int attach(struct recomputing *r, const struct akv_link *link, struct akv
         rc = akv_fail(err, AKV_E_NO, "%s: it went away", path.s);
     if (rc < 0)
         return rc;
-    rc = akv_pages_admit(s, akv_reader_page(r->object.reader), AKV_FROM_STORE, &page, err);
+    rc = akv_pages_admit(s, akv_reader_page(r->object.reader), &page, err);
     return rc < 0 ? rc : akv_seq_attach(&s->seq, page, err);
 }
 

@@ -72,9 +72,8 @@ bool akv_session_cancelled(const struct akv_session *s);
 
 /* A page that holds the decoded body of a checked record: seal it under its key. */
 void akv_pages_settle(struct akv_session *s, struct akv_page *p, const struct akv_page_rec *rec, enum akv_origin origin);
-/* Take a checked page record into the arena, sealed, unowned. *out may be NULL. */
-int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, enum akv_origin origin, struct akv_page **out,
-                    struct akv_err *err);
+/* Take a checked page record of the store into the arena, which is open: sealed, unowned. */
+int akv_pages_admit(struct akv_session *s, const struct akv_page_rec *rec, struct akv_page **out, struct akv_err *err);
 /* Write a restored page to the output, in the codec that a cold run would choose. */
 int akv_pages_write(struct akv_session *s, const struct akv_page_rec *rec, struct akv_stats *st, struct akv_err *err);
 /*
