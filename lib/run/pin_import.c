@@ -32,14 +32,6 @@ static void note(const struct pinning *p, const char *msg)
         p->opts->note(p->opts->ctx, msg);
 }
 
-static const char *weights_of(const struct akv_head *h)
-{
-    for (size_t i = 0; i < h->n_fields; i++)
-        if (!strcmp(h->fields[i].tag, "weights"))
-            return h->fields[i].value;
-    return "";
-}
-
 /* The name of the model at hand, if the stream is of it. Without it the pin is as good. */
 static int take_name(struct pinning *p, struct akv_err *err)
 {
@@ -50,7 +42,7 @@ static int take_name(struct pinning *p, struct akv_err *err)
         return 0;
     if (akv_session_need_head(s, &why) < 0)
         note(p, why.msg);
-    else if (strcmp(weights_of(&p->head), weights_of(&s->head)))
+    else if (strcmp(akv_head_field(&p->head, "weights"), akv_head_field(&s->head, "weights")))
         note(p, "the stream is of another model than the one at hand, whose name is not kept");
     else
         akv_gguf_str(&s->model->gguf, "general.name", &name, NULL);

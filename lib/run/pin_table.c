@@ -4,7 +4,6 @@
 
 #include "run/pins.h"
 #include "store/census.h"
-#include "store/chain.h"
 
 /* Count the pin on every page of its chain. */
 static int add_chain(struct akv_census *c, const struct akv_ref *ref, uint32_t *tip, struct akv_err *err)
@@ -34,10 +33,9 @@ static void find_weights(struct akv_pin *pin, struct akv_store *s, const struct 
     struct akv_object_name name;
     if (akv_object_name(&name, &ref->root, &ref->tip, NULL) < 0 || akv_object_read(s, &s->object, &name, NULL, true, NULL) != 1)
         return;
-    const struct akv_head *h = akv_reader_head(s->object.reader);
-    for (size_t i = 0; i < h->n_fields; i++)
-        if (!strcmp(h->fields[i].tag, "weights") && strlen(h->fields[i].value) < sizeof pin->weights)
-            strncpy(pin->weights, h->fields[i].value, sizeof pin->weights - 1);
+    const char *weights = akv_head_field(akv_reader_head(s->object.reader), "weights");
+    if (strlen(weights) < sizeof pin->weights)
+        strncpy(pin->weights, weights, sizeof pin->weights - 1);
 }
 
 int akv_pin_list(struct akv_store *s, akv_pin_fn *fn, void (*bad)(void *ctx, const char *name, const struct akv_err *why),

@@ -108,6 +108,14 @@ static int match_geom(const struct akv_geom *a, const struct akv_geom *b, struct
     return 0;
 }
 
+const char *akv_head_field(const struct akv_head *h, const char *tag)
+{
+    for (size_t i = 0; i < h->n_fields; i++)
+        if (!strcmp(h->fields[i].tag, tag))
+            return h->fields[i].value;
+    return "";
+}
+
 int akv_head_match(const struct akv_head *have, const struct akv_head *want, struct akv_err *err)
 {
     size_t i = 0, k = 0;

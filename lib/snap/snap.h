@@ -27,6 +27,7 @@ struct akv_head {
 /* A deep copy, its fields sorted by tag whatever the order in src. */
 int akv_head_copy(struct akv_head *dst, const struct akv_head *src, struct akv_err *err);
 void akv_head_release(struct akv_head *h);
+const char *akv_head_field(const struct akv_head *h, const char *tag); /* its value; "" when there is none */
 /* 0 when equal; else AKV_E_INCOMPAT naming the first differing field and both values ("what: a's value is x, here it is y"). */
 int akv_head_match(const struct akv_head *have, const struct akv_head *want, struct akv_err *err);
 
