@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "chat/explain.h"
@@ -191,18 +190,12 @@ int akv_basis_store(struct akv_basis *b, struct akv_store *s, struct akv_err *er
 
 static size_t common_ids(const struct akv_record *a, const struct akv_record *b)
 {
-    size_t n = a->n < b->n ? a->n : b->n, i = 0;
-    while (i < n && a->ids[i] == b->ids[i])
-        i++;
-    return i;
+    return akv_common_ids(a->ids, a->n, b->ids, b->n);
 }
 
 static int by_ids(const struct akv_record *a, const struct akv_record *b)
 {
-    size_t i = common_ids(a, b);
-    if (i < a->n && i < b->n)
-        return a->ids[i] < b->ids[i] ? -1 : 1;
-    return (a->n > b->n) - (a->n < b->n);
+    return akv_compare_ids(a->ids, a->n, b->ids, b->n);
 }
 
 static int by_ids_of(const void *a, const void *b)

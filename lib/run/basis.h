@@ -12,6 +12,9 @@ struct akv_base_page {
     uint32_t n, ids[AKV_PAGE_TOKENS];
 };
 
+size_t akv_common_ids(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b); /* how many both begin with */
+int akv_compare_ids(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b);   /* a beginning before what goes on from it */
+
 /* Pages sorted so that the children of one page stand together, in the order of their ids. */
 struct akv_base_pages {
     struct akv_base_page *v;

@@ -26,7 +26,7 @@ int akv_base_pages_add(struct akv_base_pages *p, const struct akv_key *root, con
     return 0;
 }
 
-static size_t common_ids(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b)
+size_t akv_common_ids(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b)
 {
     size_t n = n_a < n_b ? n_a : n_b, i = 0;
     while (i < n && a[i] == b[i])
@@ -34,17 +34,20 @@ static size_t common_ids(const uint32_t *a, size_t n_a, const uint32_t *b, size_
     return i;
 }
 
-/* By root, parent, then ids; a beginning comes before what goes on from it. */
+int akv_compare_ids(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b)
+{
+    size_t i = akv_common_ids(a, n_a, b, n_b);
+    if (i < n_a && i < n_b)
+        return a[i] < b[i] ? -1 : 1;
+    return (n_a > n_b) - (n_a < n_b);
+}
+
+/* By root, parent, then ids. */
 static int compare(const struct akv_base_page *a, const struct akv_base_page *b)
 {
     int c = memcmp(&a->root, &b->root, sizeof a->root);
     c = c ? c : memcmp(&a->parent, &b->parent, sizeof a->parent);
-    if (c)
-        return c;
-    size_t i = common_ids(a->ids, a->n, b->ids, b->n);
-    if (i < a->n && i < b->n)
-        return a->ids[i] < b->ids[i] ? -1 : 1;
-    return (a->n > b->n) - (a->n < b->n);
+    return c ? c : akv_compare_ids(a->ids, a->n, b->ids, b->n);
 }
 
 static int compare_pages(const void *a, const void *b)
@@ -89,14 +92,14 @@ static const struct akv_base_page *nearest_child(const struct akv_base_pages *p,
     size_t at = lower_bound(p, want);
     *common = 0;
     for (size_t i = at ? at - 1 : 0; i <= at && i < p->n; i++) {
-        size_t c = same_parent(&p->v[i], want) ? common_ids(p->v[i].ids, p->v[i].n, want->ids, want->n) : 0;
+        size_t c = same_parent(&p->v[i], want) ? akv_common_ids(p->v[i].ids, p->v[i].n, want->ids, want->n) : 0;
         if (c > *common) {
             best = &p->v[i];
             *common = c;
         }
     }
     if (best && best->n == *common && best->n < AKV_PAGE_TOKENS && best + 1 < p->v + p->n && same_parent(best + 1, want) &&
-        common_ids(best[1].ids, best[1].n, want->ids, want->n) == *common)
+        akv_common_ids(best[1].ids, best[1].n, want->ids, want->n) == *common)
         best++; /* one that ends here is no news if another goes on */
     return best;
 }
