@@ -110,7 +110,7 @@ static int read_stream(struct akv_basis *b, struct akv_input *in, const struct a
 {
     struct akv_base_pages pages = {0};
     size_t before = b->n;
-    int rc = akv_reader_open(&in->reader, &in->in, err);
+    int rc = akv_input_stream(in, err);
     if (rc < 0)
         return rc;
     akv_reader_headers_only(in->reader);

@@ -200,9 +200,7 @@ static int step(struct comparison *c, int side, struct akv_err *err)
 
 static int open_side(struct side *s, struct akv_err *err)
 {
-    if (s->in->kind != AKV_KIND_STREAM)
-        return akv_fail(err, AKV_E_INPUT, "%s: not an akv stream", s->in->in.name);
-    int rc = akv_reader_open(&s->in->reader, &s->in->in, err);
+    int rc = akv_input_stream(s->in, err);
     if (rc == 0 && (rc = akv_reader_next(s->in->reader, err)) > 0)
         rc = 0; /* a stream begins with its head */
     return rc;

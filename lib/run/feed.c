@@ -156,7 +156,7 @@ static int on_event(struct arrivals *a, struct akv_input *in, bool *at_end, stru
 /* Events until the next request. 1: one is in *out; 0: the end. */
 static int next_of_stream(struct akv_session *s, struct akv_input *in, struct akv_request **out, struct akv_err *err)
 {
-    int rc = in->reader ? 0 : akv_reader_open(&in->reader, &in->in, err);
+    int rc = akv_input_stream(in, err);
     bool at_end = false;
     s->can_go_on = false;
     if (rc < 0)
@@ -199,9 +199,10 @@ int akv_session_base(struct akv_session *s, int fd, const char *name, struct akv
     int rc = akv_input_open(&in, fd, name, s->opts.cancel, err);
     if (rc < 0)
         return rc;
-    if (in->kind != AKV_KIND_STREAM) {
+    rc = akv_input_stream(in, err);
+    if (rc < 0) {
         akv_input_close(in);
-        return akv_fail(err, AKV_E_INPUT, "%s: not an akv stream", name);
+        return rc;
     }
     bool without = s->without_input;
     s->without_input = true;

@@ -66,6 +66,13 @@ void akv_input_close(struct akv_input *in)
     free(in);
 }
 
+int akv_input_stream(struct akv_input *in, struct akv_err *err)
+{
+    if (in->kind != AKV_KIND_STREAM)
+        return akv_fail(err, AKV_E_INPUT, "%s: not an akv stream", in->in.name);
+    return in->reader ? 0 : akv_reader_open(&in->reader, &in->in, err);
+}
+
 enum akv_kind akv_input_kind(const struct akv_input *in)
 {
     return in->kind;

@@ -17,4 +17,7 @@ struct akv_input {
     uint64_t n_requests; /* requests met, broken ones included: for default ids and messages */
 };
 
+/* Of an input that must be a stream (AKV_E_INPUT): its reader, opened at first use, into in->reader. */
+int akv_input_stream(struct akv_input *in, struct akv_err *err);
+
 #endif

@@ -140,18 +140,14 @@ static int describe(json_t *o, struct akv_reader *r, int event, struct akv_err *
 
 int akv_inspect_next(struct akv_input *in, unsigned flags, char **json, uint8_t **body, size_t *body_bytes, struct akv_err *err)
 {
-    if (in->kind != AKV_KIND_STREAM)
-        return akv_fail(err, AKV_E_INPUT, "%s: not an akv stream", in->in.name);
-    if (!in->reader) {
-        int rc = akv_reader_open(&in->reader, &in->in, err);
-        if (rc < 0)
-            return rc;
-        if (flags & AKV_INSPECT_HEADERS)
-            akv_reader_headers_only(in->reader);
-    }
+    int rc = akv_input_stream(in, err);
+    if (rc < 0)
+        return rc;
+    if (flags & AKV_INSPECT_HEADERS)
+        akv_reader_headers_only(in->reader);
     if (body)
         *body = NULL;
-    int event = akv_reader_next(in->reader, err), rc = event;
+    int event = akv_reader_next(in->reader, err);
     if (event <= 0)
         return event;
     json_t *o = json_object();

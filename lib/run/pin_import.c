@@ -202,9 +202,7 @@ int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, 
     struct pinning p = {.store = s, .opts = o, .beat = akv_now_ms()};
     struct akv_key *tips = NULL;
     size_t n_tips = 0;
-    if (in->kind != AKV_KIND_STREAM)
-        return akv_fail(err, AKV_E_INPUT, "%s: not an akv stream", in->in.name);
-    int rc = akv_reader_open(&in->reader, &in->in, err);
+    int rc = akv_input_stream(in, err);
     if (rc < 0)
         return rc;
     akv_buf_init(&p.body, 0);
