@@ -35,12 +35,13 @@ struct pin {
 
 void pin_line(struct pin *t, json_t *line); /* a line of JSON to the output; takes the object */
 void pin_note(void *ctx, const char *msg);
-void pin_utc(char text[32], int64_t seconds); /* 2026-01-15T12:00:00Z; "-": not known */
+struct akv_store_work pin_work(struct pin *t); /* on the whole store, as the options have it */
+void pin_utc(char text[32], int64_t seconds);  /* 2026-01-15T12:00:00Z; "-": not known */
 
 void pin_root_of_model(struct pin *t); /* the root meant is that of -m */
+void pin_check_stream(struct pin *t);  /* before the store is opened, or die */
 
 /* 0 or an error, as the library has it. */
-void pin_check_stream(struct pin *t); /* before the store is opened, or die */
 int pin_add(struct pin *t, struct akv_err *err);
 int pin_rename(struct pin *t, struct akv_err *err);
 int pin_remove(struct pin *t, struct akv_err *err);

@@ -23,10 +23,13 @@ uint64_t pin_size(const char *text)
     return size;
 }
 
-static struct akv_store_work work_of(struct pin *t)
+struct akv_store_work pin_work(struct pin *t)
 {
-    return (struct akv_store_work){
-        .flags = (t->dry_run ? AKV_STORE_DRY_RUN : 0) | (t->force ? AKV_STORE_FORCE : 0), .cancel = &cmd_cancel, .note = pin_note};
+    return (struct akv_store_work){.flags = (t->dry_run ? AKV_STORE_DRY_RUN : 0) | (t->force ? AKV_STORE_FORCE : 0),
+                                   .cancel = &cmd_cancel,
+                                   .note = pin_note,
+                                   .n_threads = cmd_threads(&t->o),
+                                   .ctx = t};
 }
 
 static void tell(struct pin *t, const struct akv_collected *c)
@@ -52,7 +55,7 @@ static void tell(struct pin *t, const struct akv_collected *c)
 int pin_collect(struct pin *t, struct akv_err *err)
 {
     struct akv_collected done;
-    const struct akv_store_work w = work_of(t);
+    const struct akv_store_work w = pin_work(t);
     int rc = akv_store_collect(t->store, &w, &done, err);
     if (rc == 0)
         tell(t, &done);
@@ -62,7 +65,7 @@ int pin_collect(struct pin *t, struct akv_err *err)
 int pin_set_quota(struct pin *t, struct akv_err *err)
 {
     struct akv_collected done;
-    const struct akv_store_work w = work_of(t);
+    const struct akv_store_work w = pin_work(t);
     int rc = akv_store_set_quota(t->store, t->quota, &w, &done, err);
     if (rc == 0)
         tell(t, &done);

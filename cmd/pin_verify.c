@@ -71,8 +71,8 @@ static int with_model(struct pin *t, const struct akv_store_work *w, struct akv_
 int pin_verify(struct pin *t, struct akv_err *err)
 {
     struct akv_verified done;
-    const struct akv_store_work w = {
-        .cancel = &cmd_cancel, .note = pin_note, .flaw = found, .ctx = t, .n_threads = cmd_threads(&t->o)};
+    struct akv_store_work w = pin_work(t);
+    w.flaw = found;
     int rc = akv_store_verify(t->store, &w, &done, err);
     if (rc < 0 && rc != AKV_E_NO)
         return rc;
