@@ -81,7 +81,7 @@ static void options(struct inspect *t, int argc, char **argv)
         cmd_die(2, "--%s: two operands are expected: see %s -h", t->diff ? "diff" : "explain", cmd_name);
 }
 
-void inspect_flush(struct inspect *t)
+static void flush(struct inspect *t)
 {
     cmd_out_write(&t->out, t->line, t->n_line);
     t->n_line = 0;
@@ -90,7 +90,7 @@ void inspect_flush(struct inspect *t)
 void inspect_put(struct inspect *t, const char *text, size_t n)
 {
     if (n > sizeof t->line - t->n_line)
-        inspect_flush(t);
+        flush(t);
     if (n > sizeof t->line) {
         cmd_out_write(&t->out, text, n);
         return;
@@ -98,7 +98,7 @@ void inspect_put(struct inspect *t, const char *text, size_t n)
     memcpy(t->line + t->n_line, text, n);
     t->n_line += n;
     if (n && text[n - 1] == '\n')
-        inspect_flush(t);
+        flush(t);
 }
 
 void inspect_print(struct inspect *t, const char *fmt, ...)
@@ -207,7 +207,6 @@ int main(int argc, char **argv)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
     cmd_out_open(&t.out, t.o.out, t.raw);
     int no = 0; /* the answer is no: exit status 1 */
-    ;
     if (t.explain)
         no = inspect_explain(&t, argv[optind], argv[optind + 1]);
     else if (t.diff)

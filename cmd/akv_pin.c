@@ -1,6 +1,5 @@
 /* akv-pin: keep a computed prefix in the store under a name, and the store in order. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pin.h"

@@ -20,8 +20,7 @@ struct inspect {
 
 void inspect_print(struct inspect *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void inspect_put(struct inspect *t, const char *text, size_t n); /* the same for text as it is */
-void inspect_flush(struct inspect *t);
-void inspect_json(struct inspect *t, const json_t *o); /* as a line */
+void inspect_json(struct inspect *t, const json_t *o);           /* as a line */
 json_t *inspect_parse(const char *json);
 /* Make its strings fit for a line: names and ingredients come from elsewhere and may hold anything. */
 void inspect_escape(json_t *o);

@@ -1,7 +1,6 @@
 /* akv-pin NAME, --rename, --remove, --export: pins as names. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "pin.h"
 

@@ -1,5 +1,4 @@
 /* A model described as JSON, for akv-inspect: all that its file says, whether or not it can be run. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "chat/jinja.h"

@@ -1,5 +1,4 @@
 /* Feeding a session: requests from records or a stream, pages into the arena. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* The records of a stream described as JSON, for akv-inspect. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

@@ -1,6 +1,5 @@
 /* Pages from the store into the arena: read, verified and decoded where they belong, by all threads. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "run/session.h"
 #include "store/objects.h"

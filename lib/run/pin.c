@@ -1,5 +1,4 @@
 /* Pins behind the public interface: chains of a store by name. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "base/bytes.h"
 #include "chat/chat.h"
 #include "chat/jq.h"
-#include "kv/key.h"
 #include "run/input.h"
 #include "run/request.h"
 

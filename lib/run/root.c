@@ -1,7 +1,6 @@
 #include "run/root.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "engine/engine.h"

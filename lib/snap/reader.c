@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-
 #define CHUNK ((size_t)64 << 10)
 #define HEADER_PROBE ((size_t)24) /* what akv_header_probe() wants to see */
 #define PASSED_OVER 100           /* no event: an unknown optional record, or a page that came before */
