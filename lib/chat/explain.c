@@ -7,36 +7,12 @@
 
 #define PAGE 64 /* tokens; what is lost is lost by pages */
 
-/* The text of a prompt, and where its tokens end in it. */
-struct text {
-    struct akv_buf b;
-    size_t *ends;
-};
-
-static int read_text(struct text *t, const struct akv_record *r, const struct akv_tok *tok, struct akv_err *err)
-{
-    akv_buf_init(&t->b, 0);
-    t->ends = akv_alloc(r->n, sizeof *t->ends, err);
-    int rc = t->ends ? 0 : AKV_E_IO;
-    for (size_t i = 0; rc == 0 && i < r->n; i++) {
-        rc = akv_tok_decode(tok, &r->ids[i], 1, false, &t->b, err);
-        t->ends[i] = t->b.len;
-    }
-    return rc < 0 ? rc : akv_buf_check(&t->b, "decoded text", err);
-}
-
-static void release_text(struct text *t)
-{
-    akv_buf_release(&t->b);
-    free(t->ends);
-}
-
-static size_t start_of(const struct text *t, size_t token)
+static size_t start_of(const struct akv_split_text *t, size_t token)
 {
     return token ? t->ends[token - 1] : 0;
 }
 
-static struct akv_side side_of(const struct text *t, const struct akv_span *span)
+static struct akv_side side_of(const struct akv_split_text *t, const struct akv_span *span)
 {
     struct akv_side s = {t->b.data, t->b.len, 0, t->b.len, ""};
     if (span) {
@@ -48,7 +24,8 @@ static struct akv_side side_of(const struct text *t, const struct akv_span *span
 }
 
 /* Whether both sides have a token end at the same byte after the first differing token began and before the text differs. */
-static bool other_tokens(const struct text *a, size_t na, const struct text *b, size_t nb, size_t token, size_t at)
+static bool other_tokens(const struct akv_split_text *a, size_t na, const struct akv_split_text *b, size_t nb, size_t token,
+                         size_t at)
 {
     for (size_t i = token, j = token; i < na && j < nb && a->ends[i] < at && b->ends[j] < at;) {
         if (a->ends[i] == b->ends[j])
@@ -168,8 +145,8 @@ static void find_kind(struct akv_explain *e, const struct akv_sides *s, bool opt
 static int explain_text(struct akv_explain *e, const struct akv_record *a, const struct akv_record *b, const struct akv_tok *tok,
                         bool options_differ, struct akv_err *err)
 {
-    struct text ta = {0}, tb = {0};
-    int rc = read_text(&ta, a, tok, err), rc_b = read_text(&tb, b, tok, err);
+    struct akv_split_text ta = {0}, tb = {0};
+    int rc = akv_split_text_read(&ta, a, a->n, tok, err), rc_b = akv_split_text_read(&tb, b, b->n, tok, err);
     if (rc == 0)
         rc = rc_b;
     if (rc < 0)
@@ -200,8 +177,8 @@ static int explain_text(struct akv_explain *e, const struct akv_record *a, const
     if (rc == 0)
         rc = akv_buf_check(&e->after, "excerpt", err);
 out:
-    release_text(&ta);
-    release_text(&tb);
+    akv_split_text_release(&ta);
+    akv_split_text_release(&tb);
     return rc;
 }
 

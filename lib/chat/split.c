@@ -5,6 +5,25 @@
 
 #include "chat/chat_ids.h"
 
+int akv_split_text_read(struct akv_split_text *t, const struct akv_record *r, size_t n, const struct akv_tok *tok,
+                        struct akv_err *err)
+{
+    akv_buf_init(&t->b, 0);
+    t->ends = akv_alloc(n, sizeof *t->ends, err);
+    int rc = t->ends ? 0 : AKV_E_IO;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = akv_tok_decode(tok, &r->ids[i], 1, false, &t->b, err);
+        t->ends[i] = t->b.len;
+    }
+    return rc < 0 ? rc : akv_buf_check(&t->b, "decoded text", err);
+}
+
+void akv_split_text_release(struct akv_split_text *t)
+{
+    akv_buf_release(&t->b);
+    free(t->ends);
+}
+
 /* "tools, system": the names there are, for a message. */
 static void list_anchors(const struct akv_record *r, struct akv_buf *b)
 {

@@ -6,6 +6,15 @@
 
 #include "chat/record.h"
 
+/* What the first n tokens of a record say, and where each of them ends in that. Zeroed before, released after, also on failure. */
+struct akv_split_text {
+    struct akv_buf b;
+    size_t *ends;
+};
+int akv_split_text_read(struct akv_split_text *t, const struct akv_record *r, size_t n, const struct akv_tok *tok,
+                        struct akv_err *err);
+void akv_split_text_release(struct akv_split_text *t);
+
 /* A place to cut. The name lives in the record. */
 struct akv_split_place {
     const char *name;

@@ -8,13 +8,11 @@
 #define PAGE 64
 #define CUE_BYTES 40 /* how far before a value a word still speaks of it */
 
-/* The text up to the last anchor. */
 struct work {
     const struct akv_record *r;
     const struct akv_tok *tok;
-    struct akv_buf text;
-    size_t *ends; /* of the tokens in it */
-    uint32_t n;   /* tokens */
+    struct akv_split_text text; /* up to the last anchor */
+    uint32_t n;                 /* tokens of it */
 };
 
 static bool is_cut(const char *s, size_t i, size_t to)
@@ -154,7 +152,7 @@ static int add_order(const struct work *w, struct akv_finding **v, size_t *n, st
     for (size_t i = 0; i < *n && (*v)[i].pos < end; i++) { /* each piece of it is a few tokens long */
         size_t to = (*v)[i].at + (*v)[i].len;
         uint32_t last = (*v)[i].pos;
-        while (last < w->n && w->ends[last] < to)
+        while (last < w->n && w->text.ends[last] < to)
             last++;
         behind -= last + 1 - (*v)[i].pos < behind ? last + 1 - (*v)[i].pos : behind;
     }
@@ -194,30 +192,18 @@ static int add_control(const struct work *w, struct akv_finding **v, size_t *n, 
     return rc;
 }
 
-static int read_text(struct work *w, struct akv_err *err)
-{
-    akv_buf_init(&w->text, 0);
-    w->ends = akv_alloc(w->n, sizeof *w->ends, err);
-    int rc = w->ends ? 0 : AKV_E_IO;
-    for (size_t i = 0; rc == 0 && i < w->n; i++) {
-        rc = akv_tok_decode(w->tok, &w->r->ids[i], 1, false, &w->text, err);
-        w->ends[i] = w->text.len;
-    }
-    return rc < 0 ? rc : akv_buf_check(&w->text, "decoded text", err);
-}
-
 int akv_split_lint(const struct akv_record *r, const struct akv_tok *tok, struct akv_finding **out, size_t *n, struct akv_err *err)
 {
     struct work w = {.r = r, .tok = tok, .n = r->n_anchors ? r->anchors[r->n_anchors - 1].at : 0};
     *out = NULL;
     *n = 0;
-    int rc = read_text(&w, err);
+    int rc = akv_split_text_read(&w.text, r, w.n, tok, err);
     if (rc == 0)
-        rc = akv_lint_text(w.text.data, w.text.len, out, n, err);
+        rc = akv_lint_text(w.text.b.data, w.text.b.len, out, n, err);
     if (rc == 0)
-        *n = choose(*out, *n, w.text.data);
+        *n = choose(*out, *n, w.text.b.data);
     for (size_t f = 0, i = 0; rc == 0 && f < *n; f++) {
-        while (w.ends[i] <= (*out)[f].at)
+        while (w.text.ends[i] <= (*out)[f].at)
             i++;
         place(&w, &(*out)[f], (uint32_t)i);
         (*out)[f].cost = w.n - (uint32_t)i / PAGE * PAGE;
@@ -232,8 +218,7 @@ int akv_split_lint(const struct akv_record *r, const struct akv_tok *tok, struct
         *out = NULL;
         *n = 0;
     }
-    free(w.ends);
-    akv_buf_release(&w.text);
+    akv_split_text_release(&w.text);
     return rc;
 }
 
