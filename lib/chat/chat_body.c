@@ -195,7 +195,7 @@ static const char *check(struct reply *r, const json_t *m)
         if (!told(r, json_object_get(m, thoughts[i])))
             return "the thinking is not in both of them";
     json_array_foreach (calls, i, one) {
-        const json_t *function = json_object_get(one, "function"), *call = function ? function : one;
+        const json_t *call = akv_chat_function(one);
         if (!json_is_string(json_object_get(call, "name")) || !told(r, json_object_get(call, "name")))
             return "the name of a call is not in both of them";
         if (!arguments_occur(r, json_object_get(call, "arguments")))

@@ -124,8 +124,7 @@ static const json_t *first_call(const json_t *message)
 
 static const json_t *call_name(const json_t *call)
 {
-    const json_t *function = json_object_get(call, "function");
-    return json_object_get(function ? function : call, "name");
+    return json_object_get(akv_chat_function(call), "name");
 }
 
 /* Message k, which begins with a call, with a mark before the name of that (new reference). */
@@ -133,8 +132,8 @@ static json_t *mark_call(const struct search *s, size_t k)
 {
     const json_t *m = json_array_get(s->r->messages, k);
     json_t *copy = json_copy((json_t *)(uintptr_t)m), *calls = json_copy(json_object_get(m, "tool_calls"));
-    json_t *call = json_deep_copy(json_array_get(calls, 0)), *function = json_object_get(call, "function");
-    json_object_set_new(function ? function : call, "name", wrap(s, call_name(call), k, true, false, false));
+    json_t *call = json_deep_copy(json_array_get(calls, 0));
+    json_object_set_new(akv_chat_function(call), "name", wrap(s, call_name(call), k, true, false, false));
     json_array_set_new(calls, 0, call);
     json_object_set_new(copy, "tool_calls", calls);
     return copy;

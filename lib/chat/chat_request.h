@@ -26,6 +26,12 @@ struct akv_chat_request {
 int akv_chat_request_read(struct akv_chat_request *r, const json_t *request, unsigned flags, struct akv_err *err);
 /* Put the tools in the order of their names: chat_tools.c. */
 int akv_chat_sort_tools(struct akv_chat_request *r, struct akv_err *err);
+/* What a tool or a call says of its function: most clients put it into a member of that name. */
+static inline json_t *akv_chat_function(const json_t *v)
+{
+    json_t *function = json_object_get(v, "function");
+    return function ? function : (json_t *)(uintptr_t)v;
+}
 void akv_chat_request_release(struct akv_chat_request *r);
 
 #endif

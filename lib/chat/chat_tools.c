@@ -11,8 +11,7 @@ struct tool {
 
 static const char *name_of(const json_t *tool)
 {
-    const json_t *function = json_object_get(tool, "function");
-    const char *name = json_string_value(json_object_get(function ? function : tool, "name"));
+    const char *name = json_string_value(json_object_get(akv_chat_function(tool), "name"));
     return name ? name : "";
 }
 
