@@ -39,6 +39,12 @@ static inline void akv_put_u64(uint8_t *p, uint64_t v)
     akv_put_u32(p + 4, (uint32_t)(v >> 32));
 }
 
+/* White space of ASCII, in any locale. */
+static inline bool akv_is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 /* hex receives 2n lower-case digits and a NUL. */
 void akv_hex(char *hex, const void *bytes, size_t n);
 

@@ -17,7 +17,7 @@ int akv_json_parse_at(json_t **out, const char *text, size_t len, uint64_t base,
     if (len > AKV_JSON_MAX)
         return akv_fail(err, AKV_E_INPUT, "%zu bytes of JSON, over the limit of %zu", len, AKV_JSON_MAX);
     size_t blank = 0;
-    while (blank < len && (text[blank] == ' ' || (text[blank] >= '\t' && text[blank] <= '\r')))
+    while (blank < len && akv_is_blank(text[blank]))
         blank++;
     if (blank == len)
         return akv_fail(err, AKV_E_INPUT, "empty, expected a JSON value");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "chat/jinja_value.h"
 
 #define CLOSER 64 /* bytes; no control token is nearly as long */
@@ -27,11 +28,6 @@ void akv_chat_find_opener(struct akv_chat_opener *o, const struct akv_chat_layou
 void akv_chat_opener_release(struct akv_chat_opener *o)
 {
     akv_buf_release(&o->own);
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 /* Where the control token begins that ends at `end`; false when there is none. */
@@ -64,7 +60,7 @@ bool akv_chat_find_body(const struct akv_chat_layout *l, const struct akv_tok *t
         return false;
     *from = at + o->len;
     size_t last = end->at;
-    while (last > *from && is_blank(l->text.data[last - 1]))
+    while (last > *from && akv_is_blank(l->text.data[last - 1]))
         last--;
     return token_before(l, tok, *from, last, to);
 }
@@ -140,11 +136,11 @@ static bool told(struct reply *r, const json_t *str)
 {
     const char *s = json_string_value(str);
     size_t len = json_string_length(str);
-    while (len && is_blank(*s)) {
+    while (len && akv_is_blank(*s)) {
         s++;
         len--;
     }
-    while (len && is_blank(s[len - 1]))
+    while (len && akv_is_blank(s[len - 1]))
         len--;
     return !len || (occurs(r, s, len) && memmem(r->body, r->body_len, s, len));
 }

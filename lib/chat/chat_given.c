@@ -74,7 +74,7 @@ static bool find_content(const struct akv_chat_layout *l, size_t k, const json_t
         return false;
     const char *s = json_string_value(content), *core = l->text.data + m->from;
     size_t len = json_string_length(content), core_len = m->to - m->from, lead = 0;
-    while (m->stripped && lead < len && (s[lead] == ' ' || (s[lead] >= '\t' && s[lead] <= '\r')))
+    while (m->stripped && lead < len && akv_is_blank(s[lead]))
         lead++;
     if (core_len > len - lead || memcmp(core, s + lead, core_len))
         return false;

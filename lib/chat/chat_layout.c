@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 #define SCAFFOLD 64 /* bytes; the longest known opener is about half of that */
 
 #define NEAR 8 /* bytes on the other side of a boundary that tell it from another one */
@@ -62,7 +64,7 @@ static json_t *first_messages(const struct work *w, size_t k)
 static const char *other_word(const json_t *content)
 {
     const char *s = json_string_value(content);
-    while (s && (*s == ' ' || (*s >= '\t' && *s <= '\r')))
+    while (s && akv_is_blank(*s))
         s++;
     return s && *s == 'Q' ? "Some other words." : "Quite other words.";
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 struct search {
     struct akv_chat_tmpl *t;
     const struct akv_chat_request *r;
@@ -22,11 +24,6 @@ struct search {
         unsigned count;
     } * places; /* two per message: begin, end */
 };
-
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
 
 json_t *akv_chat_with_content(const json_t *m, const char *text, size_t len)
 {
@@ -54,9 +51,9 @@ static json_t *wrap(const struct search *s, const json_t *str, size_t k, bool op
 {
     const char *p = json_string_value(str);
     size_t len = json_string_length(str), from = 0, to = len;
-    while (inside && from < to && is_blank(p[from]))
+    while (inside && from < to && akv_is_blank(p[from]))
         from++;
-    while (inside && to > from && is_blank(p[to - 1]))
+    while (inside && to > from && akv_is_blank(p[to - 1]))
         to--;
     struct akv_buf b;
     akv_buf_init(&b, 0);
@@ -76,7 +73,7 @@ static bool has_text(const json_t *str)
 {
     const char *p = json_string_value(str);
     for (size_t i = 0; i < json_string_length(str); i++)
-        if (!is_blank(p[i]))
+        if (!akv_is_blank(p[i]))
             return true;
     return false;
 }

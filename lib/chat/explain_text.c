@@ -18,17 +18,12 @@ static bool is_alnum(char c)
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 /* The finding of one side that holds the difference, in a window that begins at a blank. */
 static bool find_value(const struct akv_side *s, size_t at, struct akv_finding *out)
 {
     size_t from = at > WINDOW ? at - WINDOW : 0, to = s->len - at > WINDOW ? at + WINDOW : s->len, n = 0;
     struct akv_finding *v = NULL;
-    while (from && from < at && !is_blank(s->s[from - 1]))
+    while (from && from < at && !akv_is_blank(s->s[from - 1]))
         from++;
     bool found = false;
     if (akv_lint_text(s->s + from, to - from, &v, &n, NULL) == 0)
@@ -112,9 +107,9 @@ bool akv_explain_is_blank(const struct akv_sides *s)
     size_t i = s->at, j = s->at, same = 0;
     /* a blank that only one side has may have a common one before it */
     while (same < 64) {
-        while (i < s->a.len && is_blank(s->a.s[i]))
+        while (i < s->a.len && akv_is_blank(s->a.s[i]))
             i++;
-        while (j < s->b.len && is_blank(s->b.s[j]))
+        while (j < s->b.len && akv_is_blank(s->b.s[j]))
             j++;
         if (i == s->a.len || j == s->b.len)
             return same > 0 || (i == s->a.len && j == s->b.len);
