@@ -67,12 +67,14 @@ struct akv_finding {
     const char *per; /* how often that is: "day", "minute", "session", "request" */
 };
 
-/* Findings in any text, ascending, at most 1000. *out is malloc'd. */
+/* Findings in any text, ascending, at most AKV_FINDINGS_MAX. *out is malloc'd. */
+#define AKV_FINDINGS_MAX 1000
 int akv_lint_text(const char *text, size_t len, struct akv_finding **out, size_t *n, struct akv_err *err);
 
 /*
  * Findings in the text before the last anchor (nothing without anchors): volatile text, but not what is said to be an example, a version
- * or the like; "order" when much text that does not change stands behind it; control tokens that a message's own text spells.
+ * or the like; "order" when much text that does not change stands behind it; control tokens that a message's own text spells. At most
+ * AKV_FINDINGS_MAX.
  */
 int akv_split_lint(const struct akv_record *r, const struct akv_tok *tok, struct akv_finding **out, size_t *n, struct akv_err *err);
 

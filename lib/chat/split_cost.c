@@ -163,6 +163,8 @@ static int add_order(const struct work *w, struct akv_finding **v, size_t *n, st
     for (size_t i = 0; i < w->r->n_spans; i++)
         tools = tools || (!strcmp(w->r->spans[i].kind, "tools") && w->r->spans[i].from > f.pos);
     f.cost = behind < end - from ? behind : end - from;
+    if (*n == AKV_FINDINGS_MAX) /* it says more than the last of so many */
+        --*n;
     snprintf(f.excerpt, sizeof f.excerpt, "%s", tools ? "the tools stand behind it" : "stable text stands behind it");
     return add(v, n, &f, err);
 }
@@ -174,7 +176,7 @@ static int add_control(const struct work *w, struct akv_finding **v, size_t *n, 
     int rc = 0;
     for (size_t i = 0; i < json_array_size(spans); i++) {
         const json_t *list = json_object_get(json_array_get(spans, i), "control");
-        for (size_t k = 0; rc == 0 && k < json_array_size(list) && *n < 1000; k++) {
+        for (size_t k = 0; rc == 0 && k < json_array_size(list) && *n < AKV_FINDINGS_MAX; k++) {
             json_int_t at = json_integer_value(json_array_get(list, k));
             if (at < 0 || at >= (json_int_t)w->n)
                 continue;

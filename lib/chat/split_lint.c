@@ -9,8 +9,6 @@
 
 #include "base/bytes.h"
 
-#define MAX_FINDINGS 1000
-
 struct cursor {
     const char *s;
     size_t len; /* bytes left from s */
@@ -258,12 +256,12 @@ static size_t next_start(const char *text, size_t len, size_t i, bool in_date)
 
 int akv_lint_text(const char *text, size_t len, struct akv_finding **out, size_t *n, struct akv_err *err)
 {
-    struct akv_finding *v = akv_alloc(MAX_FINDINGS, sizeof *v, err);
+    struct akv_finding *v = akv_alloc(AKV_FINDINGS_MAX, sizeof *v, err);
     *out = v;
     *n = 0;
     if (!v)
         return AKV_E_IO;
-    for (size_t i = 0; i < len && *n < MAX_FINDINGS;) {
+    for (size_t i = 0; i < len && *n < AKV_FINDINGS_MAX;) {
         struct cursor c = {text + i, len - i};
         const char *kind;
         size_t got = match(&c, i && is_path_char(text[i - 1]), &kind);

@@ -271,13 +271,39 @@ static void hostile(void **state)
         }
 }
 
+/* However many there are: the findings are no more than is said, and what all of them come to is among them. */
+static void many_findings(void **state)
+{
+    (void)state;
+    if (!vocab.tok)
+        skip();
+    struct akv_buf text;
+    struct akv_record r;
+    struct akv_finding *v;
+    struct akv_err err = {0};
+    size_t n, orders = 0;
+    akv_buf_init(&text, 0);
+    for (size_t i = 0; i < 1200; i++)
+        akv_buf_puts(&text, "Today is 2026-01-15.\n");
+    for (size_t i = 0; i < 100; i++)
+        akv_buf_puts(&text, "Name the quay.\n");
+    make(&r, vocab.tok, text.data, text.len, "system", NULL);
+    assert_ok(akv_record_add_anchor(&r, "system", (uint32_t)r.n, (uint32_t)r.n, &err), &err);
+    assert_ok(akv_split_lint(&r, vocab.tok, &v, &n, &err), &err);
+    for (size_t i = 0; i < n; i++)
+        orders += !strcmp(v[i].kind, "order");
+    assert_int_equal(n, 1000);
+    assert_int_equal(orders, 1);
+    free(v);
+    akv_record_release(&r);
+    akv_buf_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_cuts),
-        cmocka_unit_test(kinds),
-        cmocka_unit_test(other_tokens),
-        cmocka_unit_test(hostile),
+        cmocka_unit_test(reference_cuts), cmocka_unit_test(kinds),   cmocka_unit_test(other_tokens),
+        cmocka_unit_test(many_findings),  cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, open_vocab, close_vocab);
 }
