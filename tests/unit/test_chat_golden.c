@@ -2,31 +2,12 @@
  * Spans and anchors against published templates and reference renderings: boundaries are where the reference puts them, every cut is
  * safe, and what an anchor promises holds on the following turns.
  */
-#include "tests/check.h"
+#include "tests/unit/chat_rig.h"
 
 #include <dirent.h>
 #include <zstd.h>
 
-#include "chat/chat.h"
 #include "chat/chat_layout.h"
-
-static struct akv_model *model; /* the demo model's tokenizer, NULL when it is absent */
-
-static int open_model(void **state)
-{
-    (void)state;
-    struct akv_err err = {0};
-    if (demo_model() && akv_model_load(&model, demo_model(), AKV_MODEL_VOCAB_ONLY, &err) < 0)
-        fail_msg("%s", err.msg);
-    return 0;
-}
-
-static int close_model(void **state)
-{
-    (void)state;
-    akv_model_unload(model);
-    return 0;
-}
 
 /* A whole file, decompressed when its name ends in .zst; len 0 when it cannot be read. */
 static void read_file(struct akv_buf *out, const char *path)
