@@ -121,6 +121,24 @@ static int place_given(struct akv_chat_given *g, const struct akv_tok *tok, cons
     return rc;
 }
 
+/* A reply may end with the token that closes it. Where the template writes the same one behind it, it must not be there twice. */
+static int drop_closer(struct akv_chat_given *g, const struct akv_tok *tok, const struct akv_chat_layout *l, struct akv_err *err)
+{
+    struct akv_buf text;
+    const uint32_t *last = &g->ids.v[g->ids.n - 1];
+    if (!akv_tok_is_control(tok, *last))
+        return 0;
+    akv_buf_init(&text, 0);
+    int rc = akv_tok_decode(tok, last, 1, false, &text, err);
+    const char *end = l->text.data + g->to;
+    bool written = text.len && text.len <= l->text.len - g->to && !memcmp(end, text.data, text.len);
+    bool in_message = text.len <= g->to - g->from && !memcmp(end - text.len, text.data, text.len); /* which spells it */
+    if (rc == 0 && written && !in_message)
+        g->ids.n--;
+    akv_buf_release(&text);
+    return rc;
+}
+
 int akv_chat_find_givens(struct akv_chat_givens *g, const struct akv_tok *tok, const struct akv_chat_request *r,
                          const struct akv_chat_layout *l, struct akv_chat_tmpl *t, struct akv_buf *notes, struct akv_err *err)
 {
@@ -141,6 +159,7 @@ int akv_chat_find_givens(struct akv_chat_givens *g, const struct akv_tok *tok, c
             rc = place_given(v, tok, l, &o, m, k, &look_left, &why, err);
         if (rc == 0 && !why && v->from >= last) {
             last = v->to;
+            rc = drop_closer(v, tok, l, err);
         } else if (rc == 0) {
             akv_chat_warn(notes, "messages[%zu].akv_ids: not used, the text is tokenised: %s", k,
                           why ? why : "their places overlap");

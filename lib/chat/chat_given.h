@@ -18,8 +18,9 @@ struct akv_chat_givens {
 /*
  * Collect them from all messages. The ids stand for a content when it is what they decode to, or the beginning of that, and the template
  * writes the content as it is. They stand for a whole message, its calls and thinking included, when they tell what it tells and the
- * template writes it where and as it opens a reply (chat_body.h). Otherwise the text is tokenised and notes get a warning. An id outside the
- * vocabulary is AKV_E_INPUT. g is zeroed before and released after, also on failure.
+ * template writes it where and as it opens a reply (chat_body.h). A control token at their end that the template writes there, too, is left
+ * out. Otherwise the text is tokenised and notes get a warning. An id outside the vocabulary is AKV_E_INPUT.
+ * g is zeroed before and released after, also on failure.
  */
 int akv_chat_find_givens(struct akv_chat_givens *g, const struct akv_tok *tok, const struct akv_chat_request *r,
                          const struct akv_chat_layout *l, struct akv_chat_tmpl *t, struct akv_buf *notes, struct akv_err *err);

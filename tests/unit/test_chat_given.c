@@ -180,6 +180,61 @@ static void given_calls(void **state)
         }
 }
 
+/* The token that ends a reply is there once, whether the ids have it too or not; another one stays. */
+static void given_closer(void **state)
+{
+    (void)state;
+    if (!model)
+        skip();
+    static const struct {
+        const char *tmpl, *reply, *message;
+        bool stays;
+    } rows[] = {
+        {PLAIN, "Hello world", "\"content\":\"Hello world\"", false},
+        {PLAIN, "Hello world", "\"content\":\"Hello\"", false},
+        {PLAIN, "Hello world", "\"content\":\"Hello world<|im_end|>\"", true},
+        {CALLS, "<call>{\"name\":\"f\"}</call>", "\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{}}}]", false},
+        {"{% for m in messages %}<|im_start|>{{ m.content }}\n{% endfor %}", "Hello world", "\"content\":\"Hello world\"", true},
+    };
+    static const char form[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello?\"},{\"role\":\"assistant\",%s,"
+                               "\"akv_ids\":[%s%s]},{\"role\":\"user\",\"content\":\"Hello world\"}]}";
+    struct akv_ids end = {0};
+    char closer[16];
+    assert_int_equal(akv_tok_encode(model->tok, "<|im_end|>", 10, AKV_TOK_SPECIAL, &end, NULL, NULL), 0);
+    assert_int_equal(end.n, 1);
+    snprintf(closer, sizeof closer, ",%u", end.v[0]);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct akv_buf list, request;
+        struct akv_ids ids = {0};
+        struct akv_record with, without;
+        char *warnings = NULL;
+        akv_buf_init(&list, 0);
+        akv_buf_init(&request, 0);
+        spell(&list, &ids, rows[i].reply);
+        akv_buf_printf(&request, form, rows[i].message, list.data, "");
+        make_record(&without, request.data, rows[i].tmpl, NULL);
+        akv_buf_clear(&request);
+        akv_buf_printf(&request, form, rows[i].message, list.data, closer);
+        make_record(&with, request.data, rows[i].tmpl, &warnings);
+        assert_null(warnings);
+        size_t at = find_ids(&with, ids.v, ids.n);
+        assert_true(at != SIZE_MAX);
+        if (rows[i].stays) {
+            assert_int_equal(with.ids[at + ids.n], end.v[0]);
+            assert_int_equal(with.ids[at + ids.n + 1] == end.v[0], i == 2);
+        } else {
+            assert_int_equal(with.n, without.n);
+            assert_memory_equal(with.ids, without.ids, with.n * sizeof *with.ids);
+        }
+        akv_record_release(&with);
+        akv_record_release(&without);
+        akv_ids_release(&ids);
+        akv_buf_release(&list);
+        akv_buf_release(&request);
+    }
+    akv_ids_release(&end);
+}
+
 /* A reply that is hostile to those who look for its arguments costs little. */
 static void too_many_arguments(void **state)
 {
@@ -234,10 +289,8 @@ static void bad_given_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(given_ids),
-        cmocka_unit_test(given_calls),
-        cmocka_unit_test(too_many_arguments),
-        cmocka_unit_test(bad_given_ids),
+        cmocka_unit_test(given_ids),          cmocka_unit_test(given_calls),   cmocka_unit_test(given_closer),
+        cmocka_unit_test(too_many_arguments), cmocka_unit_test(bad_given_ids),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
