@@ -299,7 +299,8 @@ int akv_chat_cut_at(struct akv_chat_ids *c, size_t pos, size_t *safe, struct akv
     return pos == c->ids.n ? 0 : safe_cut(c, pos, safe, err); /* at the end there is no rest */
 }
 
-int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, size_t *wanted, size_t *safe, struct akv_err *err)
+int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, bool is_last, size_t *wanted, size_t *safe,
+                 struct akv_err *err)
 {
     *wanted = akv_chat_position(c, place);
     *safe = 0;
@@ -308,7 +309,8 @@ int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, siz
     size_t pos = *wanted;
     if (pos && start_of(c, pos) > place->at) /* the boundary lies inside a token, which then belongs to what follows */
         pos--;
-    bool unknown = place->before_content || pos == c->ids.n; /* other prompts go on here with other text */
+    /* other prompts go on here with other text */
+    bool unknown = place->before_content || pos == c->ids.n || (is_last && !beside_control(c, pos));
     if (unknown && pos && !akv_tok_is_control(c->tok, c->ids.v[pos - 1]) && !c->given[pos - 1]) {
         size_t n_loose;
         int rc = count_loose(c, pos, &n_loose, err);

@@ -402,6 +402,31 @@ static void stable_anchors(void **state)
     akv_record_release(&r);
 }
 
+/* A template may begin a message otherwise than the reply that it opens: what follows the last message is not what will follow it. */
+static void open_end(void **state)
+{
+    (void)state;
+    if (!model)
+        skip();
+    static const char tmpl[] = "{% for m in messages %}{% if m.role == 'user' %}U:{{ m.content }}{% elif m.tool_calls %}\"{{ "
+                               "m.tool_calls[0].name }}\"{% else %}"
+                               "A:{{ m.content }};{% endif %}{% endfor %}{% if add_generation_prompt %}A:{% endif %}";
+    struct akv_record now, later;
+    make_record(&now, "{\"messages\":[{\"role\":\"user\",\"content\":\"Go on.\"}]}", tmpl, NULL);
+    make_record(&later,
+                "{\"messages\":[{\"role\":\"user\",\"content\":\"Go on.\"},"
+                "{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\"}]},{\"role\":\"tool\",\"content\":\"x\"}]}",
+                tmpl, NULL);
+    assert_true(now.n_anchors > 0);
+    for (size_t i = 0; i < now.n_anchors; i++) {
+        assert_true(now.anchors[i].at > 0);
+        assert_memory_equal(later.ids, now.ids, now.anchors[i].at * sizeof *now.ids);
+    }
+    assert_string_equal(now.anchors[now.n_anchors - 1].name, "prompt");
+    akv_record_release(&now);
+    akv_record_release(&later);
+}
+
 /* A cut that would change the ids moves left and says from where; ids before and after it are those of the whole. */
 static void moves_cuts(void **state)
 {
@@ -475,8 +500,8 @@ int main(void)
         cmocka_unit_test(refuses),         cmocka_unit_test(passes_over),       cmocka_unit_test(gives_context),
         cmocka_unit_test(caches_template), cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),
         cmocka_unit_test(odd_chats),       cmocka_unit_test(prompts),           cmocka_unit_test(tools_anchor),
-        cmocka_unit_test(stable_anchors),  cmocka_unit_test(moves_cuts),        cmocka_unit_test(no_template),
-        cmocka_unit_test(hostile),
+        cmocka_unit_test(stable_anchors),  cmocka_unit_test(open_end),          cmocka_unit_test(moves_cuts),
+        cmocka_unit_test(no_template),     cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
