@@ -28,7 +28,7 @@ static const char help[] =
     "  -m, --model FILE     the model (default: $AKV_MODEL): its name is kept in the pin, --verify checks its weights;\n"
     "                       with a verb that takes a name: its root is meant\n"
     "      --kv TYPE        with that or --deep: f16 or f32 KV (default: f16)\n"
-    "  -@, --threads N      threads of --verify, --gc and --quota (default: all cores)\n"
+    "  -@, --threads N      threads of --verify, --gc and --quota (default: one for each processor that it may use)\n"
     "  -o, --output FILE    write there, replaced as a whole at the end (default: standard output)\n"
     "  -q, --quiet          no warnings\n"
     "  -v, --verbose        more words\n"

@@ -79,7 +79,7 @@ enum { CMD_OPT_STATS = 0x1000, CMD_OPT_KV, CMD_OPT_SAVE, CMD_OPT_NO_STORE, CMD_O
     "  -c, --ctx N          tokens of context (default: the model's)\n"                                                            \
     "      --kv TYPE        f16 or f32 KV (default: f16; each has its own keys)\n"                                                 \
     "  -s, --store DIR      the store (default: $AKV_STORE)\n"                                                                     \
-    "  -@, --threads N      compute threads (default: all cores)\n"                                                                \
+    "  -@, --threads N      compute threads (default: one for each processor that it may use)\n"                                   \
     "      --stats[=FILE]   one JSON line a request on standard error, or appended to FILE\n" CMD_HELP
 
 /* getopt_long(), dying with one line and status 2 where that would print. */
@@ -90,7 +90,7 @@ bool cmd_opt(struct cmd_opts *o, int c, const char *usage, const char *help);
 unsigned cmd_cores(void); /* processors that the process may use, by its affinity and its cgroup: 1 to 256 */
 uint64_t cmd_number(const char *text, uint64_t most, const char *what); /* or die with status 2 */
 double cmd_real(const char *text, double least, double most, const char *what);
-unsigned cmd_threads(const struct cmd_opts *o); /* -@, or all cores */
+unsigned cmd_threads(const struct cmd_opts *o); /* -@, or all that it may use: cmd_cores() */
 /* The model named by -m or $AKV_MODEL, or die. */
 struct akv_model *cmd_model(const struct cmd_opts *o, unsigned flags);
 /* A session with these options; store use as design says: only when -s or AKV_STORE, not with --no-store. */
