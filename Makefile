@@ -59,7 +59,9 @@ units: $(UNITS) $(TESTTOOLS) $(FUZZERS) $(BUILD)/tests/fault.so
 # --- what is compiled how ---------------------------------------------------------------------------------------------
 
 AVX2 := -mavx2 -mfma -mf16c
+AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512vnni
 $(BUILD)/kernels/avx2%.o: ISA := $(AVX2)
+$(BUILD)/kernels/avx512%.o: ISA := $(AVX512)
 # No fuzz target computes; instrumented kernels take minutes to compile.
 $(BUILD)/kernels/%.o: SAN := $(if $(filter fuzz,$(VARIANT)),-fno-sanitize=all)
 
@@ -196,7 +198,7 @@ clean:
 
 print-config:
 	@printf '%-9s %s\n' version '$(VERSION)' variant '$(VARIANT)' build '$(BUILD)' prefix '$(PREFIX)' \
-	    cc '$(CC) ($(shell $(CC) --version 2>/dev/null | head -n 1))' cflags '$(subst ','\'',$(CFLAGS_ALL))' avx2 '$(AVX2)' \
+	    cc '$(CC) ($(shell $(CC) --version 2>/dev/null | head -n 1))' cflags '$(subst ','\'',$(CFLAGS_ALL))' avx2 '$(AVX2)' avx512 '$(AVX512)' \
 	    ldflags '$(LDFLAGS_ALL)' libs '$(LIBS)' soname '$(SONAME)' tools '$(TOOLS)' tests '$(notdir $(UNITS))'
 
 help:

@@ -29,7 +29,7 @@ static void name_test(const struct test *t, char *name, size_t cap)
 static double limit_of(const struct engine *e, const struct test *t)
 {
     const struct akv_machine *m = &e->machine;
-    return t->gen ? m->read_gbs : (m->int8_gops > m->int8_i16_gops ? m->int8_gops : m->int8_i16_gops) * e->threads;
+    return t->gen ? m->read_gbs : m->int8_best_gops * e->threads;
 }
 
 static json_t *samples(const struct akv_bench_run *runs, size_t n, bool cpu)
@@ -60,13 +60,14 @@ static void put_test(struct engine *e, const struct test *t, const struct akv_be
     const char *type = json_string_value(json_object_get(b->about, "name"));
     json_int_t size = json_integer_value(json_object_get(b->about, "tensor_bytes"));
     if (b->format != BENCH_MD) {
-        bench_json(b, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}",
-                                "model_type", type ? type : "", "model_size", size, "n_threads", (json_int_t)e->threads, "n_prompt",
-                                (json_int_t)t->prompt, "n_gen", (json_int_t)t->gen, "n_depth", (json_int_t)t->depth, "avg_ns",
-                                avg_ns, "stddev_ns", stddev_ns, "avg_ts", avg_ts, "stddev_ts", stddev_ts, "median_ts", median_ts,
-                                "gops", gops, "gbs", gbs, "int8_gops_limit", e->machine.int8_gops, "int8_i16_gops_limit",
-                                e->machine.int8_i16_gops, "read_gbs_limit", e->machine.read_gbs, "share_of_limit", share,
-                                "samples_ns", samples(runs, b->reps, false), "samples_cpu_ns", samples(runs, b->reps, true)));
+        bench_json(
+            b, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}",
+                         "model_type", type ? type : "", "model_size", size, "n_threads", (json_int_t)e->threads, "n_prompt",
+                         (json_int_t)t->prompt, "n_gen", (json_int_t)t->gen, "n_depth", (json_int_t)t->depth, "avg_ns", avg_ns,
+                         "stddev_ns", stddev_ns, "avg_ts", avg_ts, "stddev_ts", stddev_ts, "median_ts", median_ts, "gops", gops,
+                         "gbs", gbs, "int8_gops_limit", e->machine.int8_gops, "int8_i16_gops_limit", e->machine.int8_i16_gops,
+                         "int8_vnni_gops_limit", e->machine.int8_vnni_gops, "read_gbs_limit", e->machine.read_gbs, "share_of_limit",
+                         share, "samples_ns", samples(runs, b->reps, false), "samples_cpu_ns", samples(runs, b->reps, true)));
         return;
     }
     char name[64], rate[32] = "";
@@ -88,10 +89,11 @@ static void put_machine(struct engine *e)
         return;
     }
     bench_text(e->b,
-               "\nLimits of one thread: int8 %.1f GOP/s (maddubs + madd + add), %.1f summed in int16; f32 fma %.1f GFLOP/s; read "
+               "\nLimits of one thread: int8 %.1f GOP/s (maddubs + madd + add), %.1f summed in int16, %.1f with VNNI; f32 fma %.1f "
+               "GFLOP/s; read "
                "%.1f GB/s.\n"
-               "Of limit: prefill against the better int8 loop x threads, decode against read.\n",
-               m->int8_gops, m->int8_i16_gops, m->fma_gflops, m->read_gbs);
+               "Of limit: prefill against the best int8 loop x threads, decode against read.\n",
+               m->int8_gops, m->int8_i16_gops, m->int8_vnni_gops, m->fma_gflops, m->read_gbs);
 }
 
 static void run_test(struct engine *e, const struct test *t)
@@ -222,7 +224,7 @@ void bench_engine(struct bench *b)
     size_t n = 0;
     struct test *tests = asked ? NULL : b->n_operands ? named_tests(b, &n) : listed_tests(b, &n);
     bench_need_model(b);
-    if (akv_bench_machine(&e.machine, &err) < 0)
+    if (akv_bench_machine(&e.machine, getenv("AKV_CPU"), &err) < 0)
         cmd_die_err(&err);
     if (asked)
         run_asked(&e);

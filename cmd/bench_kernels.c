@@ -57,7 +57,7 @@ void bench_kernels(struct bench *b)
     struct kernels k = {.b = b, .used = cmd_alloc((size_t)b->n_operands * sizeof(bool))};
     struct akv_machine machine;
     struct akv_err err = {0};
-    if (akv_bench_machine(&machine, &err) < 0)
+    if (akv_bench_machine(&machine, NULL, &err) < 0)
         cmd_die_err(&err);
     if (akv_bench_kernels(&machine, b->reps, wanted, put_kernel, &k, &cmd_cancel, &err) < 0)
         cmd_die_err(&err);
@@ -65,11 +65,12 @@ void bench_kernels(struct bench *b)
         if (!k.used[i])
             cmd_die(2, "%.40s: neither an op nor a type", b->operands[i]);
     if (machine.int8_gops > 0)
-        bench_text(
-            b,
-            "\nLimits of one thread: int8 %.1f GOP/s (maddubs + madd + add), %.1f summed in int16; f32 fma %.1f GFLOP/s; read "
-            "%.1f GB/s, from the nearest cache %.1f.\n",
-            machine.int8_gops, machine.int8_i16_gops, machine.fma_gflops, machine.read_gbs, machine.cache_gbs);
+        bench_text(b,
+                   "\nLimits of one thread: int8 %.1f GOP/s (maddubs + madd + add), %.1f summed in int16, %.1f with VNNI; f32 fma "
+                   "%.1f GFLOP/s; read "
+                   "%.1f GB/s, from the nearest cache %.1f.\n",
+                   machine.int8_gops, machine.int8_i16_gops, machine.int8_vnni_gops, machine.fma_gflops, machine.read_gbs,
+                   machine.cache_gbs);
     free(k.used);
     if (k.n_unequal)
         cmd_die(1, "%llu of %llu rows differ from the scalar table", (unsigned long long)k.n_unequal, (unsigned long long)k.n_rows);

@@ -10,7 +10,7 @@
 #ifndef AKV_KERNELS_AVX2_MULQ_H
 #define AKV_KERNELS_AVX2_MULQ_H
 
-#include "kernels/avx2_panel.h"
+#include "kernels/avx2_traits.h"
 
 #define GROUP 4u  /* activation rows that share a panel's loads */
 #define TILE 128u /* activation rows that share a panel's packing */
@@ -36,22 +36,6 @@ struct pass {
     size_t unit_bytes;        /* of a block or super-block of a row */
     const struct act_block *act;
 };
-
-AKV_INLINE bool has_added_min(enum akv_dtype t)
-{
-    return t == AKV_Q4_1 || t == AKV_Q5_1;
-}
-
-AKV_INLINE bool has_subtracted_min(enum akv_dtype t)
-{
-    return t == AKV_Q2_K || t == AKV_Q4_K || t == AKV_Q5_K;
-}
-
-/* Sub-scales times an offset of the codes, in the panel. */
-AKV_INLINE bool has_scaled_offset(enum akv_dtype t)
-{
-    return t == AKV_Q3_K || t == AKV_Q6_K;
-}
 
 /* What is taken off the codes. */
 AKV_INLINE int32_t offset_of(enum akv_dtype t)
@@ -79,12 +63,6 @@ AKV_INLINE int sums_of_16(enum akv_dtype t)
     default:
         return 0;
     }
-}
-
-/* Blocks that are packed at once. */
-AKV_INLINE size_t unit_of(enum akv_dtype t)
-{
-    return t == AKV_Q2_K || t == AKV_Q3_K || t == AKV_Q4_K || t == AKV_Q5_K || t == AKV_Q6_K || t == AKV_IQ4_XS ? 8 : 1;
 }
 
 AKV_INLINE __m256i broadcast4(const int8_t *q)
@@ -158,34 +136,6 @@ static void store_some(float *y, __m256 v, size_t n)
     memcpy(y, lanes, n * sizeof *y);
 }
 
-AKV_INLINE akv_kpanel_fn *kpanel_fn(enum akv_dtype t)
-{
-    switch (t) {
-    case AKV_Q2_K:
-        return akv_kpanel_q2_k;
-    case AKV_Q3_K:
-        return akv_kpanel_q3_k;
-    case AKV_Q4_K:
-        return akv_kpanel_q4_k;
-    case AKV_Q5_K:
-        return akv_kpanel_q5_k;
-    case AKV_Q6_K:
-        return akv_kpanel_q6_k;
-    default:
-        return akv_kpanel_iq4_xs;
-    }
-}
-
-/* Pack the unit (a block or super-block) that begins with block b. */
-AKV_INLINE void pack_unit(enum akv_dtype t, struct akv_panel *to, const struct pass *p, size_t b)
-{
-    const size_t off = b / unit_of(t) * p->unit_bytes;
-    if (unit_of(t) == 1)
-        akv_panel_pack(t, to, p->row, off);
-    else
-        kpanel_fn(t)(to, p->row, off);
-}
-
 /* Ask for what the stream comes to after block b: evenly, for the processor has few places to wait in. */
 AKV_INLINE void prefetch(enum akv_dtype t, const struct pass *p, size_t b)
 {
@@ -195,11 +145,17 @@ AKV_INLINE void prefetch(enum akv_dtype t, const struct pass *p, size_t b)
 
 AKV_INLINE void pack(enum akv_dtype t, const struct pass *p)
 {
-    for (size_t b = 0; b < p->n_blocks; b += unit_of(t)) {
-        for (size_t i = 0; i < unit_of(t); i++)
-            prefetch(t, p, b + i);
-        pack_unit(t, p->panel + b, p, b);
-    }
+    for (size_t b = 0; b < p->n_blocks; b += unit_of(t))
+        pack_unit(t, p->panel + b, p->row, b / unit_of(t) * p->unit_bytes);
+}
+
+/* Ask for part i of n of the panel that is packed next, so that none of it is waited for then. */
+AKV_INLINE void prefetch_next(enum akv_dtype t, const struct pass *p, size_t i, size_t n)
+{
+    const size_t bytes = ROWS * p->n_blocks / unit_of(t) * p->unit_bytes, part = bytes / n + 1;
+    const uintptr_t next = (uintptr_t)p->row[0] + bytes;
+    for (size_t at = i * part; at < (i + 1) * part; at += 64)
+        _mm_prefetch((const char *)(next + at), _MM_HINT_T1);
 }
 
 /* The chains of n activation rows, to y[n][y_stride]; n_out of eight outputs. */
@@ -215,7 +171,7 @@ AKV_INLINE void chains(enum akv_dtype t, size_t n, bool packed, const struct pas
     } else {
         for (size_t b = 0; b < p->n_blocks; b += unit_of(t)) {
             struct akv_panel unit[8];
-            pack_unit(t, unit, p, b);
+            pack_unit(t, unit, p->row, b / unit_of(t) * p->unit_bytes);
             for (size_t i = 0; i < unit_of(t); i++) {
                 prefetch(t, p, b + i);
                 step(t, n, acc, unit + i, p->act + b + i);
@@ -292,8 +248,10 @@ AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_
         return;
     }
     pack(t, p);
-    for (size_t r = 0; r < n_rows; r += GROUP, p->act += p->n_blocks, y += GROUP * m->y_stride)
+    for (size_t r = 0; r < n_rows; r += GROUP, p->act += p->n_blocks, y += GROUP * m->y_stride) {
+        prefetch_next(t, p, r / GROUP, (n_rows + GROUP - 1) / GROUP);
         chains_n(t, n_rows - r < GROUP ? n_rows - r : GROUP, true, p, y, m->y_stride, n_out);
+    }
 }
 
 AKV_INLINE void mul_quantised(enum akv_dtype t, const struct akv_mul *m)

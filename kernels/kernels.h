@@ -117,7 +117,8 @@ struct akv_ops {
 };
 
 extern const struct akv_ops akv_ops_scalar;
-extern const struct akv_ops akv_ops_avx2; /* AVX2 + FMA + F16C */
+extern const struct akv_ops akv_ops_avx2;   /* AVX2 + FMA + F16C */
+extern const struct akv_ops akv_ops_avx512; /* the same, AVX-512 F + BW + VNNI */
 
 /* The best table this CPU runs; want: NULL, or "scalar" / "avx2" (NULL is returned when that cannot run here or is not known). */
 const struct akv_ops *akv_ops_pick(const char *want);

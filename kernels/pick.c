@@ -26,6 +26,12 @@ static bool have_avx2(void)
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && have_f16c();
 }
+
+static bool have_avx512(void)
+{
+    return have_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vnni");
+}
 #endif
 
 static const struct {
@@ -34,6 +40,7 @@ static const struct {
 } tables[] = {
 /* best first */
 #ifdef __x86_64__
+    {&akv_ops_avx512, have_avx512},
     {&akv_ops_avx2, have_avx2},
 #endif
     {&akv_ops_scalar, have_scalar},

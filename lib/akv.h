@@ -159,7 +159,7 @@ struct akv_session_opts {
     uint32_t n_ctx;     /* 0: the model's */
     unsigned n_threads; /* 0: 1 */
     enum akv_kv_dtype kv;
-    const char *cpu;       /* kernel table: NULL the best here, "scalar", "avx2" */
+    const char *cpu;       /* kernel table: NULL the best here, "scalar", "avx2", "avx512" */
     const char *cache_dir; /* where weights digests are kept; NULL: no cache */
     const void *salt;      /* NULL: none; else at least 16 bytes */
     size_t salt_bytes;
@@ -470,13 +470,16 @@ AKV_API int akv_session_root(struct akv_session *s, char **json, struct akv_err 
 
 /* What the machine can do at most, one thread each; 0: cannot be measured on this processor. */
 struct akv_machine {
-    double int8_gops;     /* 10^9 int8 multiply-and-adds x 2 a second: maddubs + madd + add in registers */
-    double int8_i16_gops; /* the same with eight products summed in int16 first */
-    double fma_gflops;    /* f32 */
-    double read_gbs;      /* 10^9 bytes a second read from memory */
-    double cache_gbs;     /* ... from the nearest cache */
+    double int8_gops;      /* 10^9 int8 multiply-and-adds x 2 a second: maddubs + madd + add in registers */
+    double int8_i16_gops;  /* the same with eight products summed in int16 first */
+    double int8_vnni_gops; /* with VNNI, 64 bytes at once */
+    double int8_best_gops; /* the largest of the three */
+    double fma_gflops;     /* f32 */
+    double read_gbs;       /* 10^9 bytes a second read from memory */
+    double cache_gbs;      /* ... from the nearest cache */
 };
-AKV_API int akv_bench_machine(struct akv_machine *out, struct akv_err *err); /* takes about a second */
+/* With the instructions of a kernel table (NULL: the best here; another one that cannot run here counts as "scalar"). About a second. */
+AKV_API int akv_bench_machine(struct akv_machine *out, const char *cpu, struct akv_err *err);
 
 /* One op of one kernel table on one type. Strings live until the callback returns. */
 struct akv_kernel_row {

@@ -55,9 +55,9 @@ class Log:
 
 
 class Worker:
-    def __init__(self, name, command):
+    def __init__(self, name, command, env=None):
         self.name = name
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
     def ask(self, line):
         self.process.stdin.write(line + "\n")
@@ -74,11 +74,13 @@ class Worker:
 
 
 class Akv:
-    name = "akv"
-
-    def __init__(self, model, threads_list):
+    def __init__(self, model, threads_list, name="akv"):
+        self.name = name
+        env = dict(os.environ)
+        if name == "akv native":
+            del env["AKV_CPU"]
         self.workers = {
-            t: Worker("akv-bench", [BUILD + "/akv-bench", "engine", "-", "-t", str(t), "-r", "1", "-o", "jsonl", "-m", model])
+            t: Worker(name, [BUILD + "/akv-bench", "engine", "-", "-t", str(t), "-r", "1", "-o", "jsonl", "-m", model], env)
             for t in threads_list
         }
 
@@ -120,7 +122,7 @@ class Peer:
 def first_byte(command, cache):
     """From fork to the first byte of output: ns, cpu_ns of the whole process, all of its output."""
     env = dict(os.environ, XDG_CACHE_HOME=cache)
-    for key in ("AKV_STORE", "AKV_SALT_FILE", "AKV_MODEL", "AKV_CPU"):
+    for key in ("AKV_STORE", "AKV_SALT_FILE", "AKV_MODEL"):
         env.pop(key, None)
     begin = time.perf_counter_ns()
     process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, bufsize=0)
@@ -230,7 +232,7 @@ def conditions(peers):
     version = subprocess.run([BUILD + "/akv-bench", "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
     yield "%s, %d processors, load %.1f; medians of %d runs, arms in turns" % (
         cpu.group(1) if cpu else "?", os.cpu_count(), os.getloadavg()[0], RUNS)
-    yield "akv %s: %s" % (version, os.environ.get("AKV_CPU") or "avx2")
+    yield "akv %s: %s" % (version, os.environ["AKV_CPU"])
     for name, venv in peers:
         info = subprocess.run([venv + "/bin/python", ARM, "info"], capture_output=True, text=True, check=True).stdout.strip()
         if name == peers[0][0] and "AVX512" in info:
@@ -278,6 +280,8 @@ def engine_rows(table, model, tests, label, peers, wanted):
     if not chosen:
         return
     arms = [Akv(model, THREADS)] + [Peer(name, venv, model) for name, venv in peers]
+    if len(peers) > 1:
+        arms.append(Akv(model, THREADS, "akv native"))
     results = {}
     for name, t in chosen:
         for arm in arms:
@@ -300,6 +304,9 @@ def engine_rows(table, model, tests, label, peers, wanted):
         note = "; %.0f %% of the machine's limit" % (share * 100)
         if least:
             note += " (%s ≥ %.0f %%)" % ("met:" if share >= least else "MISSED:", least * 100)
+        if len(peers) > 1:
+            native = median_ratio(results[name, t, "akv native"], results[name, t, peers[1][0]], "ns")
+            note += "; akv native %.1f, %.2f× native" % (rates["akv native"], native)
         flash = first[0].get("flash")
         table.put(
             "%s %s tokens/s" % (label or "Q4_1", name),

@@ -79,8 +79,7 @@ static int ascending(const void *a, const void *b)
 static double share_of(const struct akv_machine *m, const struct akv_bench_op *op, double ns, const char **limit)
 {
     static const char *const names[] = {"int8", "fma", "read", "cache"};
-    double int8 = m->int8_gops > m->int8_i16_gops ? m->int8_gops : m->int8_i16_gops;
-    const double rates[] = {int8, m->fma_gflops, m->read_gbs, m->cache_gbs};
+    const double rates[] = {m->int8_best_gops, m->fma_gflops, m->read_gbs, m->cache_gbs};
     bool counts_bytes = op->limit == AKV_LIMIT_READ || op->limit == AKV_LIMIT_CACHE;
     *limit = names[op->limit];
     return rates[op->limit] > 0 ? (counts_bytes ? op->bytes : op->ops) / ns / rates[op->limit] : 0;

@@ -1,4 +1,5 @@
 /* What the machine can do at most, for akv-bench. */
+#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -63,10 +64,11 @@ static uint64_t read_cached(uint64_t rounds)
     return (rounds + 63) / 64 * sizeof near;
 }
 
-int akv_bench_machine(struct akv_machine *out, struct akv_err *err)
+int akv_bench_machine(struct akv_machine *out, const char *cpu, struct akv_err *err)
 {
+    const struct akv_ops *table = akv_ops_pick(cpu);
     *out = (struct akv_machine){0};
-    if (!akv_ops_pick("avx2"))
+    if (!table || table == &akv_ops_scalar)
         return 0;
     uint8_t *p = mmap(NULL, READ_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
@@ -77,6 +79,9 @@ int akv_bench_machine(struct akv_machine *out, struct akv_err *err)
     out->cache_gbs = best_rate(read_cached);
     out->int8_gops = best_rate(akv_peak_int8);
     out->int8_i16_gops = best_rate(akv_peak_int8_i16);
+    if (table == &akv_ops_avx512)
+        out->int8_vnni_gops = best_rate(akv_peak_int8_vnni);
+    out->int8_best_gops = fmax(out->int8_vnni_gops, fmax(out->int8_gops, out->int8_i16_gops));
     out->fma_gflops = best_rate(akv_peak_fma);
     return 0;
 }

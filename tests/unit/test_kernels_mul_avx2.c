@@ -1,12 +1,12 @@
 /*
- * Matrix products of the AVX2 table against the scalar one, bit for bit: every dtype, shape tail, kind of activation and scale.
+ * Matrix products of the AVX2 and AVX-512 tables against the scalar one, bit for bit: every dtype, shape tail, kind of activation and scale.
  */
 #include "kern_rig.h"
 
 static const struct akv_ops *fast;
 static const struct akv_ops *const spec = &akv_ops_scalar;
 
-#define NEED_AVX2()                                                                                                                \
+#define NEED_TABLE()                                                                                                               \
     do {                                                                                                                           \
         if (!fast)                                                                                                                 \
             skip();                                                                                                                \
@@ -41,8 +41,8 @@ static void same_mul(enum akv_dtype t, size_t n_out, size_t n_rows, size_t k, si
 static void shapes(void **state)
 {
     (void)state;
-    NEED_AVX2();
-    const size_t rows[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 63, 64, 65, 70, 195}, outs[] = {0, 1, 7, 8, 9, 17, 25};
+    NEED_TABLE();
+    const size_t rows[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 63, 64, 65, 70, 195}, outs[] = {0, 1, 7, 8, 9, 17, 25, 31, 33, 49};
     uint64_t seed = 2;
     size_t n;
     const enum akv_dtype *t = rig_dtypes(&n);
@@ -58,7 +58,7 @@ static void shapes(void **state)
 static void values(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 576, 768};
     uint64_t seed = 3;
     size_t n;
@@ -80,7 +80,7 @@ static void values(void **state)
 static void scales(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 4;
     size_t n;
     const enum akv_dtype *t = rig_dtypes(&n);
@@ -113,7 +113,7 @@ static void extreme_act(struct akv_act *act, int8_t lower, int8_t upper)
 static void extremes(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     const uint8_t ends[] = {0x00, 0x7f, 0x80, 0x81, 0xff, 0x0f, 0xf0, 0x3f};
     uint64_t seed = 5;
     size_t n;
@@ -141,7 +141,7 @@ static void extremes(void **state)
 static void batch_free(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 6;
     size_t n;
     const enum akv_dtype *t = rig_dtypes(&n);
@@ -167,7 +167,7 @@ static void batch_free(void **state)
 static void dequant_equal(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 7;
     size_t n;
     const enum akv_dtype *t = rig_dtypes(&n);
@@ -181,12 +181,27 @@ static void dequant_equal(void **state)
     }
 }
 
+static int use_avx2(void **state)
+{
+    (void)state;
+    fast = akv_ops_pick("avx2");
+    return 0;
+}
+
+static int use_avx512(void **state)
+{
+    (void)state;
+    fast = akv_ops_pick("avx512");
+    return 0;
+}
+
+#define EACH_TABLE(test) cmocka_unit_test_setup(test, use_avx2), cmocka_unit_test_setup(test, use_avx512)
+
 int main(void)
 {
-    fast = akv_ops_pick("avx2");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),   cmocka_unit_test(values),     cmocka_unit_test(scales),
-        cmocka_unit_test(extremes), cmocka_unit_test(batch_free), cmocka_unit_test(dequant_equal),
+        EACH_TABLE(shapes),   EACH_TABLE(values),     EACH_TABLE(scales),
+        EACH_TABLE(extremes), EACH_TABLE(batch_free), EACH_TABLE(dequant_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
