@@ -85,6 +85,7 @@ struct akv_stage {
     bool add;          /* norm stages: add h to x first */
     const float *post; /* and before that norm h by these weights, unless NULL */
     bool quantised;    /* quantise the result: a weight wants it */
+    size_t task_rows;  /* set by akv_stage_run() */
 };
 void akv_stage_run(const struct akv_stage *s);
 

@@ -5,13 +5,18 @@
 #include "engine/engine_impl.h"
 #include "engine/rope.h"
 
-/* Rows in a task of the element-wise stages. */
-#define ROWS_PER_TASK 4u
+/*
+ * Rows in a task of the element-wise stages: a few tasks a thread. At most half a page of tokens, whose keys fill whole cache lines in
+ * f16: tasks of fewer rows write the same lines at the same time.
+ */
+#define ROWS_MIN 4u
+#define ROWS_MAX (AKV_PAGE / 2)
+#define TASKS_PER_THREAD 4u
 
 static void stage_task(void *ctx, size_t task, unsigned thread)
 {
     const struct akv_stage *s = ctx;
-    size_t from = task * ROWS_PER_TASK, to = from + ROWS_PER_TASK;
+    size_t from = task * s->task_rows, to = from + s->task_rows;
     to = to < s->e->n_rows ? to : s->e->n_rows;
     for (size_t row = from; row < to; row++)
         s->fn(s, row, thread);
@@ -20,7 +25,11 @@ static void stage_task(void *ctx, size_t task, unsigned thread)
 void akv_stage_run(const struct akv_stage *s)
 {
     struct akv_stage copy = *s;
-    akv_pool_run(s->e->pool, stage_task, &copy, (s->e->n_rows + ROWS_PER_TASK - 1) / ROWS_PER_TASK);
+    const size_t share = s->e->n_rows / (akv_pool_threads(s->e->pool) * TASKS_PER_THREAD);
+    copy.task_rows = ROWS_MIN;
+    while (copy.task_rows < ROWS_MAX && copy.task_rows < share)
+        copy.task_rows *= 2;
+    akv_pool_run(s->e->pool, stage_task, &copy, (s->e->n_rows + copy.task_rows - 1) / copy.task_rows);
 }
 
 void akv_engine_flag(struct akv_engine *e, size_t row)
