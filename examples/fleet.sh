@@ -6,6 +6,10 @@
 # HERE and THERE are directories; a network would put ssh, rsync or object storage between them. The answer to a question is
 # computed cold, then from the anchor that was carried over: they are the same, token for token.
 set -eu
+[ $# -eq 4 ] || {
+    echo "usage: examples/fleet.sh MODEL HERE THERE SYSTEM.txt" >&2
+    exit 2
+}
 model=$1 here=$2 there=$3 system=$4
 export AKV_MODEL="$model"
 mkdir -p "$here" "$there"

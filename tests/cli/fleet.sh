@@ -22,6 +22,10 @@ t_run 0 fleet here there
 t_out "^copied [234] of [0-9]+ files\$"
 t_out '^the same tokens$'
 
+t_begin "without its arguments it says what they are"
+t_run 2 "$TOP/examples/fleet.sh"
+t_run 2 fleet here
+
 t_begin "what was changed on the way is found"
 file=$(cut -c 67- here/agent.sha256 | sed -n 3p)
 for where in "$file" "$(cut -c 67- here/agent.sha256 | tail -n 1)"; do
