@@ -12,7 +12,7 @@
 #define AKV_INLINE static inline __attribute__((always_inline))
 
 /* Keeps chains in their order and so in registers: left free, compilers gather the loads first and spill the chains. */
-#define AKV_STAY(v) __asm__ volatile("" : "+x"(v))
+#define AKV_STAY(v) __asm__ volatile("" : "+v"(v))
 
 /*
  * Ask for the bytes that a stream of weights comes to after this place: the processor's own prefetchers follow eight rows at once

@@ -1,5 +1,5 @@
 /*
- * The AVX-512 + VNNI table: products of many rows. Everything else is the AVX2 table's.
+ * The AVX-512 + VNNI table: products of many rows, and attention. Everything else is the AVX2 table's.
  */
 #include "kernels/avx512.h"
 #include "kernels/gelu.h"
@@ -17,9 +17,9 @@ const struct akv_ops akv_ops_avx512 = {
     .gelu_mul = akv_avx2_gelu_mul,
     .add = akv_avx2_add,
     .kv_put = {akv_avx2_kv_put_f16, akv_scalar_kv_put_f32},
-    .attn = {akv_avx2_attn_f16, akv_avx2_attn_f32},
-    .attn_join = akv_avx2_attn_join,
-    .attn_scratch_bytes = akv_avx2_attn_scratch_bytes,
+    .attn = {akv_avx512_attn_f16, akv_avx512_attn_f32},
+    .attn_join = akv_avx512_attn_join,
+    .attn_scratch_bytes = akv_avx512_attn_scratch_bytes,
     .exp = akv_avx2_exp,
     .finite = akv_avx2_finite,
     .has = akv_scalar_has,

@@ -15,4 +15,10 @@ void akv_avx512_mulq(const struct akv_mul *m);
 void akv_avx512_kquant(const struct akv_mul *m);
 size_t akv_avx512_mulq_scratch_bytes(size_t k);
 
+/* avx512_attn.c */
+void akv_avx512_attn_f16(const struct akv_attn *a);
+void akv_avx512_attn_f32(const struct akv_attn *a);
+void akv_avx512_attn_join(float *o, const struct akv_attn_query *parts, size_t n, uint32_t dim_v);
+size_t akv_avx512_attn_scratch_bytes(uint32_t dim_k, uint32_t dim_v);
+
 #endif

@@ -79,9 +79,11 @@ int akv_bench_machine(struct akv_machine *out, const char *cpu, struct akv_err *
     out->cache_gbs = best_rate(read_cached);
     out->int8_gops = best_rate(akv_peak_int8);
     out->int8_i16_gops = best_rate(akv_peak_int8_i16);
-    if (table == &akv_ops_avx512)
-        out->int8_vnni_gops = best_rate(akv_peak_int8_vnni);
-    out->int8_best_gops = fmax(out->int8_vnni_gops, fmax(out->int8_gops, out->int8_i16_gops));
     out->fma_gflops = best_rate(akv_peak_fma);
+    if (table == &akv_ops_avx512) {
+        out->int8_vnni_gops = best_rate(akv_peak_int8_vnni);
+        out->fma_gflops = fmax(out->fma_gflops, best_rate(akv_peak_fma_512));
+    }
+    out->int8_best_gops = fmax(out->int8_vnni_gops, fmax(out->int8_gops, out->int8_i16_gops));
     return 0;
 }

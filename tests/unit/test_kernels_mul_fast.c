@@ -1,16 +1,7 @@
 /*
  * Matrix products of the AVX2 and AVX-512 tables against the scalar one, bit for bit: every dtype, shape tail, kind of activation and scale.
  */
-#include "kern_rig.h"
-
-static const struct akv_ops *fast;
-static const struct akv_ops *const spec = &akv_ops_scalar;
-
-#define NEED_TABLE()                                                                                                               \
-    do {                                                                                                                           \
-        if (!fast)                                                                                                                 \
-            skip();                                                                                                                \
-    } while (0)
+#include "table_rig.h"
 
 /* Both tables on these weights and activations, outputs from..to of n_out; columns that were not asked for must be untouched. */
 static void same_product(enum akv_dtype t, const uint8_t *w, const struct akv_act *act, size_t n_out, size_t from, size_t to,
@@ -180,22 +171,6 @@ static void dequant_equal(void **state)
         free(w);
     }
 }
-
-static int use_avx2(void **state)
-{
-    (void)state;
-    fast = akv_ops_pick("avx2");
-    return 0;
-}
-
-static int use_avx512(void **state)
-{
-    (void)state;
-    fast = akv_ops_pick("avx512");
-    return 0;
-}
-
-#define EACH_TABLE(test) cmocka_unit_test_setup(test, use_avx2), cmocka_unit_test_setup(test, use_avx512)
 
 int main(void)
 {

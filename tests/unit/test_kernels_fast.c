@@ -1,17 +1,8 @@
 /*
- * The AVX2 table against the scalar one, bit for bit, on random and hostile input (numerics R6). Matrix products:
- * test_kernels_mul_avx2.
+ * The AVX2 and AVX-512 tables against the scalar one, bit for bit, on random and hostile input (numerics R6). Matrix products:
+ * test_kernels_mul_fast.
  */
-#include "kern_rig.h"
-
-static const struct akv_ops *fast;
-static const struct akv_ops *const spec = &akv_ops_scalar;
-
-#define NEED_AVX2()                                                                                                                \
-    do {                                                                                                                           \
-        if (!fast)                                                                                                                 \
-            skip();                                                                                                                \
-    } while (0)
+#include "table_rig.h"
 
 /* Lengths around every vector width used. */
 static const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 127, 129, 576};
@@ -21,7 +12,7 @@ static const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47
 static void quantise_equal(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 1;
     float x[128], d[2][4];
     int8_t q[2][128];
@@ -41,7 +32,7 @@ static void quantise_equal(void **state)
 static void quantise_bounds(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     const uint32_t inf = AKV_F32_INF, bound = akv_bits(0x1p-100f);
     const uint32_t specials[] = {bound - 1,         bound,   bound + 1,   1,          inf - 1, inf,
                                  inf | 0x80000000u, inf + 1, AKV_F32_NAN, 0xffffffffu};
@@ -65,7 +56,7 @@ static void quantise_bounds(void **state)
 static void quantise_ties(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     for (int step = 1; step < 100; step += 2) {
         float x[32], d[2];
         int8_t q[2][32];
@@ -84,7 +75,7 @@ static void quantise_ties(void **state)
 static void vectors_equal(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 7;
     for (size_t l = 0; l < N_LENGTHS; l++) {
         const size_t n = lengths[l], bytes = n * sizeof(float);
@@ -131,7 +122,7 @@ static void vectors_equal(void **state)
 static void exp_sweep(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     float x[64], up[64], a[64], b[64];
     for (size_t i = 0; i < 64; i++)
         up[i] = 1.0f;
@@ -153,7 +144,7 @@ static void exp_sweep(void **state)
 static void finite_equal(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     const uint32_t bad[] = {AKV_F32_INF, AKV_F32_INF | 0x80000000u, AKV_F32_NAN, 0xffffffffu, AKV_F32_INF + 1};
     for (size_t n = 0; n < 40; n++) {
         float x[40];
@@ -178,7 +169,7 @@ __attribute__((target("fma"))) static float fma_instruction(float a, float b, fl
 static void fma_equal(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 8;
     for (int i = 0; i < 1000000; i++) {
         float a = rig_float(&seed, (enum rig_kind)(i % RIG_KINDS)), b = rig_float(&seed, RIG_ANY), c = rig_float(&seed, RIG_ANY);
@@ -194,7 +185,7 @@ static void fma_equal(void **state)
 static void kv_put_equal(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     const float edges[] = {65519.996f,      -65519.996f, 65520.0f,     -65520.0f,    65504.0f, 0x1p-24f,  0x1p-25f,
                            0x1.000002p-25f, -0x1p-26f,   0x1.ffcp-15f, 0x1.ffep-15f, -0.0f,    0x1p-149f, 3e38f};
     const uint32_t dims[] = {1, 7, 8, 20, 64};
@@ -249,7 +240,7 @@ static float *random_queries(struct akv_attn_query *queries, size_t n, uint32_t 
 static void attn_equal_ends(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     const uint32_t ends[] = {1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 511, 512, 513, 700};
     uint64_t seed = 10;
     for (int dtype = 0; dtype < 2; dtype++) {
@@ -272,7 +263,7 @@ static void attn_equal_ends(void **state)
 static void attn_equal_mixed(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 11;
     for (int dtype = 0; dtype < 2; dtype++) {
         struct rig_kv c;
@@ -302,7 +293,7 @@ static void attn_equal_mixed(void **state)
 static void attn_equal_many(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 17;
     const size_t counts[] = {95, 96, 97, 101, 200};
     for (size_t t = 0; t < 10; t++) {
@@ -325,7 +316,7 @@ static void attn_equal_many(void **state)
 static void attn_equal_parts(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     uint64_t seed = 18;
     for (int kind = 0; kind < 4; kind++) {
         struct rig_kv c;
@@ -353,7 +344,7 @@ static void attn_equal_parts(void **state)
 static void attn_equal_dims(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     const uint32_t dims[] = {1, 4, 7, 16, 20, 33, 64, 72, 80, 96, 100, 128};
     uint64_t seed = 12;
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
@@ -376,7 +367,7 @@ static void attn_equal_dims(void **state)
 static void attn_equal_values(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     const float scales[] = {0.125f, 30.0f, 0x1p-140f};
     uint64_t seed = 13;
     for (int kind = 0; kind < RIG_KINDS; kind++) {
@@ -399,7 +390,7 @@ static void attn_equal_values(void **state)
 static void attn_negative_zero(void **state)
 {
     (void)state;
-    NEED_AVX2();
+    NEED_TABLE();
     struct rig_kv c;
     uint64_t seed = 14;
     rig_kv_open(&c, spec, 1, 4, 8, 8, RIG_PLAIN, &seed);
@@ -422,13 +413,11 @@ static void attn_negative_zero(void **state)
 
 int main(void)
 {
-    fast = akv_ops_pick("avx2");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantise_equal),     cmocka_unit_test(quantise_bounds), cmocka_unit_test(quantise_ties),
-        cmocka_unit_test(vectors_equal),      cmocka_unit_test(exp_sweep),       cmocka_unit_test(finite_equal),
-        cmocka_unit_test(fma_equal),          cmocka_unit_test(kv_put_equal),    cmocka_unit_test(attn_equal_ends),
-        cmocka_unit_test(attn_equal_mixed),   cmocka_unit_test(attn_equal_dims), cmocka_unit_test(attn_equal_values),
-        cmocka_unit_test(attn_negative_zero), cmocka_unit_test(attn_equal_many), cmocka_unit_test(attn_equal_parts),
+        EACH_TABLE(quantise_equal),     EACH_TABLE(quantise_bounds),  EACH_TABLE(quantise_ties),    EACH_TABLE(vectors_equal),
+        EACH_TABLE(exp_sweep),          EACH_TABLE(finite_equal),     EACH_TABLE(fma_equal),        EACH_TABLE(kv_put_equal),
+        EACH_TABLE(attn_equal_ends),    EACH_TABLE(attn_equal_mixed), EACH_TABLE(attn_equal_dims),  EACH_TABLE(attn_equal_values),
+        EACH_TABLE(attn_negative_zero), EACH_TABLE(attn_equal_many),  EACH_TABLE(attn_equal_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

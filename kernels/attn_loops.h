@@ -1,19 +1,17 @@
 /*
  * The inner loops of attention: up to six queries share every load of K and V. Scores: keys in lanes, dimensions ascending. Values:
- * dimensions in lanes, keys ascending. Only avx2_attn.c includes this.
+ * dimensions in lanes, keys ascending. A part of the template attn.h, which alone includes this.
  */
-#ifndef AKV_KERNELS_AVX2_ATTN_H
-#define AKV_KERNELS_AVX2_ATTN_H
-
-#include "kernels/avx2_math.h"
+#ifndef AKV_KERNELS_ATTN_LOOPS_H
+#define AKV_KERNELS_ATTN_LOOPS_H
 
 #define BLOCK 6u /* queries that share the loads */
 
-/* Eight elements of an array in a float type of `width` bytes. */
-AKV_INLINE __m256 load8(size_t width, const uint8_t *from, size_t i)
+/* LANES elements of an array in a float type of `width` bytes. */
+AKV_INLINE vec load(size_t width, const uint8_t *from, size_t i)
 {
     const void *p = from + width * i;
-    return width == 2 ? _mm256_cvtph_ps(_mm_loadu_si128(p)) : _mm256_loadu_ps(p);
+    return width == 2 ? v_load_f16(p) : v_load(p);
 }
 
 AKV_INLINE float load1(size_t width, const uint8_t *from, size_t i)
@@ -48,59 +46,58 @@ AKV_INLINE const uint8_t *ask(const uint8_t *ahead, size_t bytes)
 }
 
 /* One step of n chains of `wide` vectors: sums[i][j] += x[i] * row[j]. What there is less of is loaded first and held. */
-AKV_INLINE void step(size_t width, uint32_t n, uint32_t wide, __m256 sums[BLOCK][8], const float *x, size_t stride,
-                     const uint8_t *row)
+AKV_INLINE void step(size_t width, uint32_t n, uint32_t wide, vec sums[BLOCK][8], const float *x, size_t stride, const uint8_t *row)
 {
-    __m256 held[8];
+    vec held[8];
     if (n <= wide) {
 #pragma GCC unroll 6
         for (uint32_t i = 0; i < n; i++)
-            held[i] = _mm256_broadcast_ss(x + i * stride);
+            held[i] = v_set1(x[i * stride]);
 #pragma GCC unroll 8
         for (uint32_t j = 0; j < wide; j++) {
-            const __m256 v = load8(width, row, 8 * j);
+            const vec v = load(width, row, LANES * j);
 #pragma GCC unroll 6
             for (uint32_t i = 0; i < n; i++) {
-                sums[i][j] = _mm256_fmadd_ps(held[i], v, sums[i][j]);
+                sums[i][j] = v_fma(held[i], v, sums[i][j]);
                 AKV_STAY(sums[i][j]);
             }
         }
     } else {
 #pragma GCC unroll 8
         for (uint32_t j = 0; j < wide; j++)
-            held[j] = load8(width, row, 8 * j);
+            held[j] = load(width, row, LANES * j);
 #pragma GCC unroll 6
         for (uint32_t i = 0; i < n; i++) {
-            const __m256 v = _mm256_broadcast_ss(x + i * stride);
+            const vec v = v_set1(x[i * stride]);
 #pragma GCC unroll 8
             for (uint32_t j = 0; j < wide; j++) {
-                sums[i][j] = _mm256_fmadd_ps(v, held[j], sums[i][j]);
+                sums[i][j] = v_fma(v, held[j], sums[i][j]);
                 AKV_STAY(sums[i][j]);
             }
         }
     }
 }
 
-/* Scores of the 8 * wide keys at k, q[dim][BLOCK], to p[n][AKV_CHUNK]. */
+/* Scores of the LANES * wide keys at k, q[dim][BLOCK], to p[n][AKV_CHUNK]. */
 AKV_INLINE void score_keys(size_t width, uint32_t n, uint32_t wide, struct rows k, const float *q, float scale, float *p)
 {
-    __m256 s[BLOCK][8];
+    vec s[BLOCK][8];
 #pragma GCC unroll 6
     for (uint32_t i = 0; i < n; i++) {
 #pragma GCC unroll 8
         for (uint32_t j = 0; j < wide; j++)
-            s[i][j] = _mm256_setzero_ps();
+            s[i][j] = v_set1(0);
     }
     for (uint32_t d = 0; d < k.dim; d++, q += BLOCK, k.at += width * AKV_PAGE) {
         if (width == 2)
-            k.ahead = ask(k.ahead, 8 * wide * width);
+            k.ahead = ask(k.ahead, LANES * wide * width);
         step(width, n, wide, s, q, 1, k.at);
     }
 #pragma GCC unroll 6
     for (uint32_t i = 0; i < n; i++) {
 #pragma GCC unroll 8
         for (uint32_t j = 0; j < wide; j++)
-            _mm256_storeu_ps(p + i * AKV_CHUNK + 8 * j, _mm256_mul_ps(s[i][j], _mm256_set1_ps(scale)));
+            v_store(p + i * AKV_CHUNK + LANES * j, v_mul(s[i][j], v_set1(scale)));
     }
 }
 
@@ -108,7 +105,7 @@ AKV_INLINE void score_keys(size_t width, uint32_t n, uint32_t wide, struct rows 
 AKV_INLINE void scores_n(size_t width, uint32_t n, uint32_t wide, struct rows k, const float *q, float scale, float *p,
                          uint32_t from, uint32_t to)
 {
-    for (uint32_t at = from / (8 * wide) * (8 * wide); at < to; at += 8 * wide) {
+    for (uint32_t at = from / (LANES * wide) * (LANES * wide); at < to; at += LANES * wide) {
         const struct rows here = {k.at + width * at, k.dim, k.ahead + width * at * k.dim};
         score_keys(width, n, wide, here, q, scale, p + at);
     }
@@ -119,51 +116,51 @@ AKV_INLINE void scores(size_t width, uint32_t n, struct rows k, const float *q, 
 {
     switch (n) {
     case 1:
-        scores_n(width, 1, 8, k, q, scale, p, from, to);
+        scores_n(width, 1, WIDE(1), k, q, scale, p, from, to);
         break;
     case 2:
-        scores_n(width, 2, 4, k, q, scale, p, from, to);
+        scores_n(width, 2, WIDE(2), k, q, scale, p, from, to);
         break;
     case 3:
-        scores_n(width, 3, 4, k, q, scale, p, from, to);
+        scores_n(width, 3, WIDE(3), k, q, scale, p, from, to);
         break;
     case 4:
-        scores_n(width, 4, 2, k, q, scale, p, from, to);
+        scores_n(width, 4, WIDE(4), k, q, scale, p, from, to);
         break;
     case 5:
-        scores_n(width, 5, 2, k, q, scale, p, from, to);
+        scores_n(width, 5, WIDE(5), k, q, scale, p, from, to);
         break;
     default:
-        scores_n(width, 6, 2, k, q, scale, p, from, to);
+        scores_n(width, 6, WIDE(6), k, q, scale, p, from, to);
     }
 }
 
-/* Dimensions d .. d + 8 * wide of the weighted values of n queries over the next n_keys keys. */
+/* Dimensions d .. d + LANES * wide of the weighted values of n queries over the next n_keys keys. */
 AKV_INLINE void value_dims(size_t width, uint32_t n, uint32_t wide, struct rows v, const float *p, float *const o[], uint32_t d,
                            uint32_t n_keys)
 {
-    __m256 sums[BLOCK][8];
+    vec sums[BLOCK][8];
 #pragma GCC unroll 6
     for (uint32_t i = 0; i < n; i++) {
 #pragma GCC unroll 8
         for (uint32_t j = 0; j < wide; j++)
-            sums[i][j] = _mm256_loadu_ps(o[i] + d + 8 * j);
+            sums[i][j] = v_load(o[i] + d + LANES * j);
     }
     v.at += width * d;
     for (uint32_t c = 0; c < n_keys; c++, p++, v.at += width * v.dim) {
         if (width == 2)
-            v.ahead = ask(v.ahead, 8 * wide * width);
+            v.ahead = ask(v.ahead, LANES * wide * width);
         step(width, n, wide, sums, p, AKV_CHUNK, v.at);
     }
 #pragma GCC unroll 6
     for (uint32_t i = 0; i < n; i++) {
 #pragma GCC unroll 8
         for (uint32_t j = 0; j < wide; j++)
-            _mm256_storeu_ps(o[i] + d + 8 * j, sums[i][j]);
+            v_store(o[i] + d + LANES * j, sums[i][j]);
     }
 }
 
-/* One dimension: what is left of a head whose size is not a multiple of eight. */
+/* One dimension: what is left of a head whose size is not a multiple of LANES. */
 AKV_INLINE void value_dim(size_t width, struct rows v, const float *p, float *o, uint32_t d, uint32_t n_keys)
 {
     for (uint32_t c = 0; c < n_keys; c++)
@@ -173,9 +170,9 @@ AKV_INLINE void value_dim(size_t width, struct rows v, const float *p, float *o,
 AKV_INLINE void values_n(size_t width, uint32_t n, uint32_t wide, struct rows v, const float *p, float *const o[], uint32_t n_keys)
 {
     uint32_t d = 0;
-    for (; d + 8 * wide <= v.dim; d += 8 * wide, v.ahead += width * 8 * wide * n_keys)
+    for (; d + LANES * wide <= v.dim; d += LANES * wide, v.ahead += width * LANES * wide * n_keys)
         value_dims(width, n, wide, v, p, o, d, n_keys);
-    for (; d + 8 <= v.dim; d += 8)
+    for (; d + LANES <= v.dim; d += LANES)
         value_dims(width, n, 1, v, p, o, d, n_keys);
     for (; d < v.dim; d++) {
         for (uint32_t i = 0; i < n; i++)
@@ -188,22 +185,22 @@ AKV_INLINE void values(size_t width, uint32_t n, struct rows v, const float *p, 
 {
     switch (n) {
     case 1:
-        values_n(width, 1, 8, v, p, o, n_keys);
+        values_n(width, 1, WIDE(1), v, p, o, n_keys);
         break;
     case 2:
-        values_n(width, 2, 4, v, p, o, n_keys);
+        values_n(width, 2, WIDE(2), v, p, o, n_keys);
         break;
     case 3:
-        values_n(width, 3, 4, v, p, o, n_keys);
+        values_n(width, 3, WIDE(3), v, p, o, n_keys);
         break;
     case 4:
-        values_n(width, 4, 2, v, p, o, n_keys);
+        values_n(width, 4, WIDE(4), v, p, o, n_keys);
         break;
     case 5:
-        values_n(width, 5, 2, v, p, o, n_keys);
+        values_n(width, 5, WIDE(5), v, p, o, n_keys);
         break;
     default:
-        values_n(width, 6, 2, v, p, o, n_keys);
+        values_n(width, 6, WIDE(6), v, p, o, n_keys);
     }
 }
 
