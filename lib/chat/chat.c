@@ -236,7 +236,7 @@ static int put_anchor(struct anchors *a, const char *name, const struct akv_chat
     if (place->at == AKV_CHAT_NOWHERE || place->at > a->l->stable)
         return 0;
     bool is_last = a->l->n && place->at == a->l->ends[a->l->n - 1].at; /* the end of the last message */
-    int rc = akv_chat_cut(a->c, place, is_last, &wanted, &at, err);
+    int rc = akv_chat_cut(a->c, place, is_last ? a->l : NULL, &wanted, &at, err);
     if (rc == 0 && at > 0 && at >= a->last) {
         add_anchor(a->fields, name, at, wanted);
         a->last = at;

@@ -234,39 +234,82 @@ static size_t common_ids(const struct akv_ids *a, const struct akv_ids *b)
     return i;
 }
 
-/*
- * How many of the last tokens before position `pos` may turn out otherwise when unknown text follows there, so far as trying can tell.
- */
-static int count_loose(const struct akv_chat_ids *c, size_t pos, size_t *n_loose, struct akv_err *err)
-{
-    static const char *const texts[] = {"",   "a", "A",  " a", "\n", "\na", "1",  ".",    ",",       ":", "/",
-                                        "|",  "-", "*",  "#",  "_",  "[",   "]",  "(",    ")",       "{", "}",
-                                        "'s", "=", "\"", "<",  "</", ">",   "\t", "\r\n", "\xc3\xa9"};
-    struct akv_ids alone = {0}, longer = {0};
+struct trial {
+    const struct akv_chat_ids *c;
+    size_t from, pos;                 /* the tokens whose text is tried */
+    struct akv_ids alone, at, longer; /* its ids, where they start, and its ids with something behind */
+    size_t n_held;                    /* of `alone`: those that were the same with everything so far */
     struct akv_buf text;
-    size_t from = pos > CUT_TRIES ? pos - CUT_TRIES : 0;
-    for (size_t i = from; c->literal && i < pos; i++)
-        from = is_text(c, i) ? from : i + 1;
-    size_t a = start_of(c, from), len = start_of(c, pos) - a, held = SIZE_MAX;
-    int rc = 0;
-    akv_buf_init(&text, 0);
-    for (size_t k = 0; rc == 0 && k < sizeof texts / sizeof *texts; k++) {
-        struct akv_ids *ids = k ? &longer : &alone;
-        akv_buf_clear(&text);
-        akv_buf_add(&text, c->text->data + a, len);
-        akv_buf_puts(&text, texts[k]);
-        rc = akv_buf_check(&text, "text", err);
-        longer.n = 0;
-        if (rc == 0)
-            rc = akv_tok_encode(c->tok, text.data, text.len, flags_at(c, from), ids, NULL, err);
-        size_t same = common_ids(&alone, ids);
-        held = same < held ? same : held;
-    }
-    *n_loose = rc == 0 ? alone.n - held : 0;
-    akv_ids_release(&alone);
-    akv_ids_release(&longer);
-    akv_buf_release(&text);
+};
+
+static int encode_with(struct trial *t, const char *behind, size_t len, struct akv_ids *ids, struct akv_ids *at,
+                       struct akv_err *err)
+{
+    size_t a = start_of(t->c, t->from);
+    akv_buf_clear(&t->text);
+    akv_buf_add(&t->text, t->c->text->data + a, start_of(t->c, t->pos) - a);
+    akv_buf_add(&t->text, behind, len);
+    int rc = akv_buf_check(&t->text, "text", err);
+    ids->n = 0;
+    return rc < 0 ? rc : akv_tok_encode_offsets(t->c->tok, t->text.data, t->text.len, flags_at(t->c, t->from), ids, at, NULL, err);
+}
+
+/* Note which of the ids stay when this stands behind them. */
+static int try_behind(struct trial *t, const char *behind, size_t len, struct akv_err *err)
+{
+    int rc = encode_with(t, behind, len, &t->longer, NULL, err);
+    size_t same = common_ids(&t->alone, &t->longer);
+    t->n_held = same < t->n_held ? same : t->n_held;
     return rc;
+}
+
+/* What any text may begin with. */
+static int try_any(struct trial *t, struct akv_err *err)
+{
+    static const char *const texts[] = {"a", "A",  " a", "\n", "\na", "1",  ".", ",",  ":",    "/",
+                                        "|", "-",  "*",  "#",  "_",   "[",  "]", "(",  ")",    "{",
+                                        "}", "'s", "=",  "\"", "<",   "</", ">", "\t", "\r\n", "\xc3\xa9"};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof texts / sizeof *texts; i++)
+        rc = try_behind(t, texts[i], strlen(texts[i]), err);
+    return rc;
+}
+
+/*
+ * The last position up to pos where a token begins that is the same whatever stands behind pos, so far as trying can tell: any text, if
+ * nothing is known of it, and what is known of l.
+ */
+static int hold_back(const struct akv_chat_ids *c, size_t *pos, bool unknown, const struct akv_chat_layout *l, struct akv_err *err)
+{
+    struct trial t = {.c = c, .from = *pos > CUT_TRIES ? *pos - CUT_TRIES : 0, .pos = *pos};
+    for (size_t i = t.from; c->literal && i < *pos; i++)
+        t.from = is_text(c, i) ? t.from : i + 1;
+    akv_buf_init(&t.text, 0);
+    int rc = encode_with(&t, "", 0, &t.alone, &t.at, err);
+    t.n_held = t.alone.n;
+    if (rc == 0 && unknown)
+        rc = try_any(&t, err);
+    for (size_t i = 0; rc == 0 && l && i < l->n_behind; i++)
+        rc = try_behind(&t, l->behind[i].text, l->behind[i].len, err);
+    if (rc == 0 && t.n_held < t.alone.n) { /* back to the first byte that may become part of another token */
+        size_t held = start_of(c, t.from) + t.at.v[t.n_held], at = token_at(c, held);
+        *pos = at > t.from && start_of(c, at) > held ? at - 1 : at;
+    }
+    akv_ids_release(&t.alone);
+    akv_ids_release(&t.at);
+    akv_ids_release(&t.longer);
+    akv_buf_release(&t.text);
+    return rc;
+}
+
+/* Whether some conversations go on from the last message with something else than the control token at pos. */
+static bool parts_behind(const struct akv_chat_ids *c, size_t pos, const struct akv_chat_layout *l)
+{
+    size_t len = start_of(c, pos + 1) - start_of(c, pos);
+    for (size_t i = 0; l && i < l->n_behind; i++)
+        if (l->behind[i].len < len || memcmp(l->behind[i].text, c->text->data + start_of(c, pos), len))
+            return true;
+    return false;
 }
 
 /* The last position up to pos that is safe, 0 if none is found. */
@@ -299,8 +342,8 @@ int akv_chat_cut_at(struct akv_chat_ids *c, size_t pos, size_t *safe, struct akv
     return pos == c->ids.n ? 0 : safe_cut(c, pos, safe, err); /* at the end there is no rest */
 }
 
-int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, bool is_last, size_t *wanted, size_t *safe,
-                 struct akv_err *err)
+int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, const struct akv_chat_layout *last, size_t *wanted,
+                 size_t *safe, struct akv_err *err)
 {
     *wanted = akv_chat_position(c, place);
     *safe = 0;
@@ -309,14 +352,11 @@ int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, boo
     size_t pos = *wanted;
     if (pos && start_of(c, pos) > place->at) /* the boundary lies inside a token, which then belongs to what follows */
         pos--;
-    /* other prompts go on here with other text */
-    bool unknown = place->before_content || pos == c->ids.n || (is_last && !beside_control(c, pos));
-    if (unknown && pos && !akv_tok_is_control(c->tok, c->ids.v[pos - 1]) && !c->given[pos - 1]) {
-        size_t n_loose;
-        int rc = count_loose(c, pos, &n_loose, err);
+    if (pos && !akv_tok_is_control(c->tok, c->ids.v[pos - 1]) && !c->given[pos - 1]) {
+        bool unknown = place->before_content || pos == c->ids.n || !beside_control(c, pos);
+        int rc = unknown || parts_behind(c, pos, last) ? hold_back(c, &pos, unknown, last, err) : 0;
         if (rc < 0)
             return rc;
-        pos -= n_loose < pos ? n_loose : pos;
     }
     return safe_cut(c, pos, safe, err);
 }

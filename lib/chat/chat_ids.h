@@ -31,11 +31,11 @@ size_t akv_chat_position(const struct akv_chat_ids *c, const struct akv_chat_pla
 
 /*
  * Where the ids may be cut for a boundary: *wanted is its position, *safe the last position up to it at which the text before and the text
- * after, each encoded alone, give the same ids as together; 0 when there is none or the search grew too long. is_last: what
- * other prompts have behind the boundary is not known, as after the last message; next to a control token it does not matter. AKV_E_IO only.
+ * after, each encoded alone, give the same ids as together, also with other text after it unless a control token stands there; 0 when there
+ * is none or the search grew too long. last: the layout, if the boundary is the end of the last message; else NULL. AKV_E_IO only.
  */
-int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, bool is_last, size_t *wanted, size_t *safe,
-                 struct akv_err *err);
+int akv_chat_cut(struct akv_chat_ids *c, const struct akv_chat_place *place, const struct akv_chat_layout *last, size_t *wanted,
+                 size_t *safe, struct akv_err *err);
 /* The same for a position instead of a boundary: *safe is the last such position up to pos. */
 int akv_chat_cut_at(struct akv_chat_ids *c, size_t pos, size_t *safe, struct akv_err *err);
 

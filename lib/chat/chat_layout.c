@@ -245,7 +245,7 @@ static void find_end(struct work *w, size_t k)
     if (known && known->wait) {
         known->wait--;
     } else if (probe(w, first_messages(w, k), w->r->tools, false, &c) && c >= floor && c <= limit && (plain || c == w->probe.len)) {
-        *end = (struct akv_chat_place){before->has_to ? floor : c, c, false, false};
+        *end = (struct akv_chat_place){before->has_to ? floor : c, c, after->has_first && c == after->first, false};
         learn(w, k, false, known);
         return;
     } else {
@@ -260,7 +260,7 @@ static void find_end(struct work *w, size_t k)
     }
     *end = (struct akv_chat_place){plain ? floor : scaffold(limit, floor), limit, true, true};
     if (step_back_over_opener(w, k, limit, end->floor, &end->at))
-        end->before_content = false;
+        end->before_content = end->at == limit;
 }
 
 /* Boundaries that had to be guessed, where one like them was found later. */
@@ -368,21 +368,75 @@ static void find_tools(struct work *w)
         l->tools = (struct akv_chat_place){floor, at, true, false};
 }
 
-/* What stays when the conversation goes on: the least that is left after one more message and after two. */
+/* A call as it may come next: like one that was made, else of a tool that is offered. NULL when there are none (new reference). */
+static json_t *another_call(const struct work *w, bool text_arguments)
+{
+    for (size_t k = w->l->n; k-- > 0;)
+        if (has_calls(w, k))
+            return json_incref(json_array_get(json_object_get(json_array_get(w->r->messages, k), "tool_calls"), 0));
+    json_t *name = json_object_get(akv_chat_function(json_array_get(w->r->tools, 0)), "name");
+    if (!json_is_string(name))
+        return NULL;
+    return json_pack("{s:s,s:s,s:{s:O,s:o}}", "id", "Quite0the", "type", "function", "function", "name", name, "arguments",
+                     text_arguments ? json_string("{}") : json_object());
+}
+
+/* The conversation goes on with a call and its result, if there are any in it. */
+static bool probe_call(struct work *w, bool text_arguments, size_t *common_len)
+{
+    json_t *call = another_call(w, text_arguments);
+    if (!call)
+        return false;
+    size_t n = w->l->n;
+    bool users_turn = !n || is_head_role(role_of(w, n - 1)) || !strcmp(role_of(w, n - 1), "assistant");
+    json_t *list = first_messages(w, n), *id = json_object_get(call, "id"),
+           *name = json_object_get(akv_chat_function(call), "name");
+    if (!n || !has_calls(w, n - 1)) {
+        if (users_turn)
+            append(list, "user", "Quite other words.");
+        json_array_append_new(list, json_pack("{s:s,s:s,s:[O]}", "role", "assistant", "content", "", "tool_calls", call));
+    }
+    json_array_append_new(
+        list, json_pack("{s:s,s:s,s:O*,s:O*}", "role", "tool", "content", "Quite other words.", "tool_call_id", id, "name", name));
+    json_decref(call);
+    return probe(w, list, w->r->tools, w->r->add_generation_prompt, common_len);
+}
+
+/* Note what the rendering that was made last has behind the end of the last message, if it is like the text up to there. */
+static void note_behind(struct work *w, size_t common_len)
+{
+    struct akv_chat_layout *l = w->l;
+    size_t end = l->n ? l->ends[l->n - 1].at : l->head.at;
+    if (end > common_len)
+        return;
+    struct akv_chat_behind *b = &l->behind[l->n_behind++];
+    b->len = least(w->probe.len - end, sizeof b->text);
+    memcpy(b->text, w->probe.data + end, b->len);
+}
+
+/* What stays when the conversation goes on: the least that is left after one more message, after two, and after a call. */
 static void find_stable(struct work *w)
 {
     struct akv_chat_layout *l = w->l;
     const char *last = l->n ? role_of(w, l->n - 1) : "system";
     bool users_turn = is_head_role(last) || !strcmp(last, "assistant");
-    size_t stable = l->text.len, c, seen = 0;
-    for (unsigned more = 1; more <= 2; more++) {
-        json_t *list = first_messages(w, l->n);
-        for (unsigned i = 0; i < more; i++)
-            append(list, users_turn == (i == 0) ? "user" : "assistant", "Quite other words.");
-        if (probe(w, list, w->r->tools, w->r->add_generation_prompt, &c)) {
-            stable = least(stable, c);
-            seen++;
+    size_t stable = l->text.len, c;
+    bool seen = false;
+    for (unsigned more = 1; more <= AKV_CHAT_N_BEHIND; more++) {
+        bool done;
+        if (more < 3) {
+            json_t *list = first_messages(w, l->n);
+            for (unsigned i = 0; i < more; i++)
+                append(list, users_turn == (i == 0) ? "user" : "assistant", "Quite other words.");
+            done = probe(w, list, w->r->tools, w->r->add_generation_prompt, &c);
+        } else {
+            done = probe_call(w, false, &c) || probe_call(w, true, &c);
         }
+        if (!done)
+            continue;
+        seen = true;
+        stable = least(stable, c);
+        note_behind(w, c);
     }
     bool has_head = l->head.at != AKV_CHAT_NOWHERE;
     l->stable = seen ? stable : has_head ? l->head.at : 0;

@@ -17,6 +17,14 @@ struct akv_chat_content {
     size_t from, to; /* bytes */
 };
 
+#define AKV_CHAT_BEHIND 64 /* bytes: beyond them nothing changes the tokens before */
+#define AKV_CHAT_N_BEHIND 3
+
+struct akv_chat_behind {
+    char text[AKV_CHAT_BEHIND];
+    size_t len;
+};
+
 struct akv_chat_layout {
     struct akv_buf text;
     size_t n, n_head; /* messages; leading system and developer messages among them */
@@ -28,7 +36,9 @@ struct akv_chat_layout {
     struct akv_chat_place head;  /* end of what every conversation with these tools and system messages begins with */
     struct akv_chat_place *ends; /* ends[k]: of message k */
     size_t stable;               /* the text before it stays when the conversation goes on */
-    bool tools_ignored;          /* tools were given, the template writes the same without */
+    struct akv_chat_behind behind[AKV_CHAT_N_BEHIND]; /* what then stands behind the end of the last message, */
+    size_t n_behind;                                  /* as far as it was tried */
+    bool tools_ignored;                               /* tools were given, the template writes the same without */
 };
 
 /* t has rendered nothing yet. On failure l is empty. */

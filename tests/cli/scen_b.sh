@@ -268,6 +268,18 @@ for name in llama3 gemma3 deepseek_v3 qwen3; do
     done
 done
 
+# DeepSeek R1 closes the results of a call only when words come next, and begins the next call with a line end
+jq -nc '{role: "assistant", content: "", tool_calls: [{id: "abcdef123", type: "function", function: {name: "f", arguments: "{}"}}]} as $call |
+    {role: "tool", name: "f", tool_call_id: "abcdef123", content: "at quay 4"} as $result |
+    [{role: "user", content: "Where?"}, $call, $result] as $one | ($one + [{role: "assistant", content: "There."},
+    {role: "user", content: "And now?\n\n"}]) as $two | ($one, $one + [$call, $result], $two, $two + [$call, $result]) | {messages: .}' >calls.jsonl
+for name in llama3 gemma3 deepseek_v3 qwen3; do
+    t_run 0 akv-tokenize -m "$T/$name.gguf" --template "$SHARED/templates/deepseek-ai-DeepSeek-R1-Distill-Qwen-32B.jinja" calls.jsonl
+    jq -es '. as $r | all((0, 2) as $i | $r[$i] as $a | $r[$i + 1] as $b |
+        $a.anchors | length > 0 and all(.at as $at | $a.tokens[:$at] == $b.tokens[:$at]); .)' "$t_stdout" >/dev/null ||
+        t_fail "$name: an anchor does not hold when another call comes next"
+done
+
 t_begin "B10 no anchor lies in what the template writes to open the reply"
 for family in $all; do
     jq -es 'all((.spans[] | select(.kind == "generation") | .from) as $from | .anchors | all(.at <= $from))' "$family/all" >/dev/null ||

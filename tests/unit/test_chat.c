@@ -402,6 +402,29 @@ static void stable_anchors(void **state)
     akv_record_release(&r);
 }
 
+/* The anchors of `now` up to the one of this name are ids that `later` begins with. */
+static void assert_holds(const char *tmpl, const char *now, const char *later, const char *last)
+{
+    struct akv_record a, b;
+    make_record(&a, now, tmpl, NULL);
+    make_record(&b, later, tmpl, NULL);
+    bool found = false;
+    for (size_t i = 0; i < a.n_anchors && !found; i++) {
+        found = !strcmp(a.anchors[i].name, last);
+        assert_true(a.anchors[i].at > 0 && a.anchors[i].at <= b.n);
+        assert_memory_equal(b.ids, a.ids, a.anchors[i].at * sizeof *a.ids);
+    }
+    assert_true(found);
+    akv_record_release(&a);
+    akv_record_release(&b);
+}
+
+#define USER(text) "{\"role\":\"user\",\"content\":\"" text "\"}"
+#define SAID(text) "{\"role\":\"assistant\",\"content\":\"" text "\"}"
+#define CALLED "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"name\":\"f\"}]}"
+#define RESULT "{\"role\":\"tool\",\"content\":\"x\"}"
+#define CHAT(list) "{\"messages\":[" list "]}"
+
 /* A template may begin a message otherwise than the reply that it opens: what follows the last message is not what will follow it. */
 static void open_end(void **state)
 {
@@ -411,20 +434,40 @@ static void open_end(void **state)
     static const char tmpl[] = "{% for m in messages %}{% if m.role == 'user' %}U:{{ m.content }}{% elif m.tool_calls %}\"{{ "
                                "m.tool_calls[0].name }}\"{% else %}"
                                "A:{{ m.content }};{% endif %}{% endfor %}{% if add_generation_prompt %}A:{% endif %}";
-    struct akv_record now, later;
-    make_record(&now, "{\"messages\":[{\"role\":\"user\",\"content\":\"Go on.\"}]}", tmpl, NULL);
-    make_record(&later,
-                "{\"messages\":[{\"role\":\"user\",\"content\":\"Go on.\"},"
-                "{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\"}]},{\"role\":\"tool\",\"content\":\"x\"}]}",
-                tmpl, NULL);
-    assert_true(now.n_anchors > 0);
-    for (size_t i = 0; i < now.n_anchors; i++) {
-        assert_true(now.anchors[i].at > 0);
-        assert_memory_equal(later.ids, now.ids, now.anchors[i].at * sizeof *now.ids);
-    }
-    assert_string_equal(now.anchors[now.n_anchors - 1].name, "prompt");
-    akv_record_release(&now);
-    akv_record_release(&later);
+    assert_holds(tmpl, CHAT(USER("Go on.")), CHAT(USER("Go on.") "," CALLED "," RESULT), "prompt");
+}
+
+/* The results of a call may be closed by what comes next, a word or another call: nothing of that stands before the anchor. */
+static void open_results(void **state)
+{
+    (void)state;
+    if (!model)
+        skip();
+    static const char tmpl[] = "{% for m in messages %}{% if m.role == 'tool' %}<r>{{ m.content }}</r>{% elif m.tool_calls %}"
+                               "<c>{{ m.tool_calls[0].name }}</c>{% else %}{% if loop.index0 and messages[loop.index0 - 1].role == "
+                               "'tool' %}<results end>{% endif %}{{ m.role }}:{{ m.content }};{% endif %}{% endfor %}{% if "
+                               "messages[-1].role == 'tool' %}<results end>{% endif %}";
+    static const char now[] = CHAT(USER("Go on.") "," CALLED "," RESULT);
+    assert_holds(tmpl, now, CHAT(USER("Go on.") "," CALLED "," RESULT "," SAID("Done.")), "prompt");
+    assert_holds(tmpl, now, CHAT(USER("Go on.") "," CALLED "," RESULT "," CALLED "," RESULT), "prompt");
+}
+
+/* A boundary directly before a content must not depend on what that says. */
+static void before_content(void **state)
+{
+    (void)state;
+    if (!model)
+        skip();
+    static const char closed[] = "{% for m in messages %}{% if m.role == 'user' %}<{{ m.content }}]{% else %}{{ m.content }};{% "
+                                 "endif %}{% endfor %}";
+    assert_holds(closed, CHAT(USER("Go on.") "," SAID("Done.") "," USER("And?")),
+                 CHAT(USER("Go on.") "," SAID("(Done.)") "," USER("And?")), "turn-1");
+    assert_holds(closed, CHAT(USER("Go on.") "," SAID("(Done.)") "," USER("And?")),
+                 CHAT(USER("Go on.") "," SAID("Done.") "," USER("And?")), "turn-1");
+    /* two line ends are one token or two */
+    static const char lines[] = "{% for m in messages %}{{ m.content }}\n\n{% endfor %}";
+    assert_holds(lines, CHAT(USER("Go on.") "," SAID("`Done.`")), CHAT(USER("Go on.") "," SAID("1 is done.")), "turn-1");
+    assert_holds(lines, CHAT(USER("Go on.") "," SAID("1 is done.")), CHAT(USER("Go on.") "," SAID("`Done.`")), "turn-1");
 }
 
 /* A cut that would change the ids moves left and says from where; ids before and after it are those of the whole. */
@@ -500,8 +543,9 @@ int main(void)
         cmocka_unit_test(refuses),         cmocka_unit_test(passes_over),       cmocka_unit_test(gives_context),
         cmocka_unit_test(caches_template), cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),
         cmocka_unit_test(odd_chats),       cmocka_unit_test(prompts),           cmocka_unit_test(tools_anchor),
-        cmocka_unit_test(stable_anchors),  cmocka_unit_test(open_end),          cmocka_unit_test(moves_cuts),
-        cmocka_unit_test(no_template),     cmocka_unit_test(hostile),
+        cmocka_unit_test(stable_anchors),  cmocka_unit_test(open_end),          cmocka_unit_test(open_results),
+        cmocka_unit_test(before_content),  cmocka_unit_test(moves_cuts),        cmocka_unit_test(no_template),
+        cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
