@@ -227,26 +227,33 @@ struct anchors {
     json_t *fields;
     const struct akv_chat_layout *l;
     struct akv_chat_ids *c;
-    size_t last; /* position of the last one: they ascend */
+    size_t last;                 /* position of the last one: they ascend */
+    struct akv_chat_place place; /* the one looked at last, */
+    size_t wanted, safe;         /* and what came of it: the last turn ends where the prompt does */
 };
+
+static bool same_place(const struct akv_chat_place *a, const struct akv_chat_place *b)
+{
+    return a->floor == b->floor && a->at == b->at && a->before_content == b->before_content;
+}
 
 static int put_anchor(struct anchors *a, const char *name, const struct akv_chat_place *place, struct akv_err *err)
 {
-    size_t wanted, at;
     if (place->at == AKV_CHAT_NOWHERE || place->at > a->l->stable)
         return 0;
     bool is_last = a->l->n && place->at == a->l->ends[a->l->n - 1].at; /* the end of the last message */
-    int rc = akv_chat_cut(a->c, place, is_last ? a->l : NULL, &wanted, &at, err);
-    if (rc == 0 && at > 0 && at >= a->last) {
-        add_anchor(a->fields, name, at, wanted);
-        a->last = at;
+    int rc = same_place(place, &a->place) ? 0 : akv_chat_cut(a->c, place, is_last ? a->l : NULL, &a->wanted, &a->safe, err);
+    a->place = *place;
+    if (rc == 0 && a->safe > 0 && a->safe >= a->last) {
+        add_anchor(a->fields, name, a->safe, a->wanted);
+        a->last = a->safe;
     }
     return rc;
 }
 
 static int add_anchors(json_t *fields, const struct akv_chat_layout *l, struct akv_chat_ids *c, struct akv_err *err)
 {
-    struct anchors a = {fields, l, c, 0};
+    struct anchors a = {.fields = fields, .l = l, .c = c};
     int rc = put_anchor(&a, "tools", &l->tools, err);
     if (rc == 0)
         rc = put_anchor(&a, "system", &l->head, err);

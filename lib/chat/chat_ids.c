@@ -5,9 +5,11 @@
 
 #include "chat/chat_control.h"
 
-#define CUT_WINDOW                                                                                                                 \
-    512 /* tokens on either side that are encoded for a proof when no control token is nearer: no rule reaches so far */
-#define CUT_TRIES 64 /* positions tried one by one before a cut goes back to the last control token */
+/* Tokens on either side that are encoded for a proof when no control token is nearer: no rule reaches so far. */
+#define CUT_NEAR 128
+#define CUT_WINDOW 512
+#define CUT_TRIES 64   /* positions tried one by one before a cut goes back to the last control token */
+#define HOLD_TOKENS 16 /* before a cut: as many of them may change as a rule is half of that */
 
 /* A token may start anywhere in the text, in 32 bits: the text is at most 64 MiB. */
 static int encode_as(struct akv_chat_ids *c, size_t from, size_t to, unsigned special, struct akv_err *err)
@@ -275,22 +277,34 @@ static int try_any(struct trial *t, struct akv_err *err)
     return rc;
 }
 
+/* n tokens up to pos, or fewer where a control token is among them that literal text must not reach across. */
+static size_t window(const struct akv_chat_ids *c, size_t pos, size_t n)
+{
+    size_t from = pos > n ? pos - n : 0;
+    for (size_t i = from; c->literal && i < pos; i++)
+        from = is_text(c, i) ? from : i + 1;
+    return from;
+}
+
 /*
  * The last position up to pos where a token begins that is the same whatever stands behind pos, so far as trying can tell: any text, if
- * nothing is known of it, and what is known of l.
+ * nothing is known of it, and what is known of l. A few tokens are enough unless most of them may change.
  */
 static int hold_back(const struct akv_chat_ids *c, size_t *pos, bool unknown, const struct akv_chat_layout *l, struct akv_err *err)
 {
-    struct trial t = {.c = c, .from = *pos > CUT_TRIES ? *pos - CUT_TRIES : 0, .pos = *pos};
-    for (size_t i = t.from; c->literal && i < *pos; i++)
-        t.from = is_text(c, i) ? t.from : i + 1;
+    struct trial t = {.c = c, .from = *pos, .pos = *pos};
+    int rc = 0;
     akv_buf_init(&t.text, 0);
-    int rc = encode_with(&t, "", 0, &t.alone, &t.at, err);
-    t.n_held = t.alone.n;
-    if (rc == 0 && unknown)
-        rc = try_any(&t, err);
-    for (size_t i = 0; rc == 0 && l && i < l->n_behind; i++)
-        rc = try_behind(&t, l->behind[i].text, l->behind[i].len, err);
+    for (size_t n = HOLD_TOKENS; rc == 0 && n <= CUT_TRIES && t.from && t.n_held <= t.alone.n / 2; n *= 2) {
+        t.from = window(c, *pos, n);
+        t.at.n = 0;
+        rc = encode_with(&t, "", 0, &t.alone, &t.at, err);
+        t.n_held = t.alone.n;
+        if (rc == 0 && unknown)
+            rc = try_any(&t, err);
+        for (size_t i = 0; rc == 0 && l && i < l->n_behind; i++)
+            rc = try_behind(&t, l->behind[i].text, l->behind[i].len, err);
+    }
     if (rc == 0 && t.n_held < t.alone.n) { /* back to the first byte that may become part of another token */
         size_t held = start_of(c, t.from) + t.at.v[t.n_held], at = token_at(c, held);
         *pos = at > t.from && start_of(c, at) > held ? at - 1 : at;
@@ -312,13 +326,13 @@ static bool parts_behind(const struct akv_chat_ids *c, size_t pos, const struct 
     return false;
 }
 
-/* The last position up to pos that is safe, 0 if none is found. */
-static int safe_cut(struct akv_chat_ids *c, size_t pos, size_t *out, struct akv_err *err)
+/* The last position up to pos, of CUT_TRIES, that is safe, as far as n tokens on either side tell; 0 if none is found. */
+static int try_cuts(struct akv_chat_ids *c, size_t pos, size_t n, size_t *out, struct akv_err *err)
 {
     size_t lo = pos, hi = pos;
-    while (!is_clean(c, lo) && pos - lo < CUT_WINDOW)
+    while (!is_clean(c, lo) && pos - lo < n)
         lo--;
-    while (!is_clean(c, hi) && hi - pos < CUT_WINDOW)
+    while (!is_clean(c, hi) && hi - pos < n)
         hi++;
     *out = is_clean(c, lo) ? lo : 0;
     for (size_t i = pos, tries = 0; i > lo && tries < CUT_TRIES && c->work_left; i--, tries++) {
@@ -334,6 +348,13 @@ static int safe_cut(struct akv_chat_ids *c, size_t pos, size_t *out, struct akv_
         }
     }
     return 0;
+}
+
+/* A text of few control tokens may begin inside a word at one distance and between two at another. */
+static int safe_cut(struct akv_chat_ids *c, size_t pos, size_t *out, struct akv_err *err)
+{
+    int rc = try_cuts(c, pos, CUT_NEAR, out, err);
+    return rc < 0 || *out ? rc : try_cuts(c, pos, CUT_WINDOW, out, err);
 }
 
 int akv_chat_cut_at(struct akv_chat_ids *c, size_t pos, size_t *safe, struct akv_err *err)
