@@ -293,6 +293,7 @@ int main(int argc, char **argv)
     if (needs_model)
         t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
     cmd_out_open(&t.out, t.o.out, false);
+    cmd_at_once = t.chat.normaliser != NULL; /* jq stops for nobody */
     struct cmd_inputs inputs = {0};
     cmd_first_input(&inputs, argc - optind, argv + optind);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
@@ -300,6 +301,7 @@ int main(int argc, char **argv)
             cmd_die(3, "%s: is binary: JSON or text is needed", cmd_input_name(&inputs));
         run(&t, in);
     }
+    cmd_at_once = 0;
     akv_normaliser_close(t.chat.normaliser); /* also when nothing was done: jq's memory looks lost to those who search for leaks */
     cmd_leave_if_none(t.n_done);
     cmd_out_commit(&t.out);

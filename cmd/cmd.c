@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 const char *cmd_name = "akv";
-volatile int cmd_cancel;
+volatile int cmd_cancel, cmd_at_once;
 int cmd_quiet, cmd_verbose;
 void (*cmd_last)(void);
 
@@ -143,9 +143,10 @@ void cmd_die_err(const struct akv_err *err)
 
 static void on_signal(int sig)
 {
-    if (cmd_cancel) { /* the second one does not wait */
+    if (cmd_cancel || cmd_at_once) { /* the second one does not wait */
         cmd_out_unlink();
-        _exit(128 + sig);
+        signal(sig, SIG_DFL);
+        raise(sig); /* ends the process as soon as this returns */
     }
     cmd_cancel = sig;
 }

@@ -8,8 +8,9 @@
 
 /* ---- cmd.c: messages, exit status, signals ---- */
 
-extern const char *cmd_name;    /* "akv-gen" */
-extern volatile int cmd_cancel; /* the signal that asks to stop (SIGINT, SIGTERM, SIGHUP), or 0 */
+extern const char *cmd_name;     /* "akv-gen" */
+extern volatile int cmd_cancel;  /* the signal that asks to stop (SIGINT, SIGTERM, SIGHUP), or 0 */
+extern volatile int cmd_at_once; /* set while nothing heeds cmd_cancel: the first signal ends the tool, as the second always does */
 extern int cmd_quiet, cmd_verbose;
 extern void (*cmd_last)(void); /* called when a signal ends the tool; may be NULL */
 

@@ -211,6 +211,24 @@ printf 'one\ntwo\n' >lines.txt
 t_run 0 akv-tokenize --raw -f lines.jq --render --template shape.jinja lines.txt
 t_is "$(grep -c '^\[' "$t_stdout")" 2 "requests"
 
+t_begin "a signal ends a program that would run for ever: nothing of the output is left, what stood there before is" tiny
+printf '%s\n' 'if .id == "a" then . else def f: f; f end' >endless.jq
+printf '%s\n' '{"id":"a","prompt":"Hi"}' '{"id":"b"}' >two.json
+mkdir out && echo before >out/tokens
+akv-tokenize -v -f endless.jq -o out/tokens two.json 2>begun &
+tool=$!
+until grep -q '^akv-tokenize: a: ' begun; do sleep 0.05; done
+t_is "$(find out -type f | wc -l)" 2 "files while it runs"
+kill -TERM $tool
+for ((i = 0; i < 400; i++)); do
+    kill -0 $tool 2>/dev/null || break
+    sleep 0.05
+done
+kill -KILL $tool 2>/dev/null
+wait $tool
+t_is $? 143 "exit status"
+t_is "$(find out -type f -exec cat {} +)" before "what is left"
+
 t_begin "the manual prints that program as it is, and the programs of the formats are installed" tiny
 sed -n '/^\.Pa adapter\.jq/,/^\.Ed/p' "$TOP/man/akv-tokenize.1" | sed -n '/^\.Bd/,/^\.Ed/{/^\.[BE]d/d;s/\\e/\\/g;p}' >printed.jq
 t_same "$TOP/examples/adapter.jq" printed.jq
