@@ -179,18 +179,26 @@ static bool same_between(const struct work *w, size_t k, const struct known *kno
     size_t from, to, from2, to2;
     if (!same_roles(w, known->k, k))
         return false;
-    if (!between(w, k, &from, &to) || !between(w, known->k, &from2, &to2))
-        return !known->failed && (same_after_calls(w, k, known, floor) || same_after_text(w, k, known));
-    return to2 - from2 == to - from && !memcmp(w->l->text.data + from2, w->l->text.data + from, to - from);
+    bool seen = between(w, k, &from, &to), seen2 = between(w, known->k, &from2, &to2);
+    if (seen && seen2)
+        return to2 - from2 == to - from && !memcmp(w->l->text.data + from2, w->l->text.data + from, to - from);
+    if (known->failed)
+        return seen == seen2 && has_calls(w, known->k - 1) == has_calls(w, k - 1);
+    return same_after_calls(w, k, known, floor) || same_after_text(w, k, known);
 }
 
 /* The same roles with the same text between them have the same boundary: most of a long chat needs no rendering of its own. */
 static struct known *find_known(struct work *w, size_t k, size_t floor)
 {
-    for (size_t i = 0; i < w->n_known; i++)
-        if (same_between(w, k, &w->known[i], floor))
+    struct known *failed = NULL;
+    for (size_t i = 0; i < w->n_known; i++) {
+        if (!same_between(w, k, &w->known[i], floor))
+            continue;
+        if (!w->known[i].failed)
             return &w->known[i];
-    return NULL;
+        failed = &w->known[i];
+    }
+    return failed;
 }
 
 static void use_known(struct work *w, size_t k, const struct known *known)
@@ -490,7 +498,7 @@ int akv_chat_layout_make(struct akv_chat_layout *l, struct akv_chat_tmpl *t, con
     find_head(&w);
     find_stable(&w);
     find_tools(&w);
-    for (size_t k = 1; k < l->n && t->probes_left; k++)
+    for (size_t k = 1; k < l->n && akv_chat_tmpl_may_probe(t); k++)
         find_end(&w, k);
     mend_ends(&w);
 out:

@@ -206,7 +206,7 @@ static void locate(struct search *s, size_t lo, size_t hi)
 {
     while (lo < hi && !can_mark(json_array_get(s->r->messages, lo)))
         lo++;
-    if (lo == hi || !s->t->probes_left || try_marks(s, lo, hi, false))
+    if (lo == hi || !akv_chat_tmpl_may_probe(s->t) || try_marks(s, lo, hi, false))
         return;
     if (hi - lo == 1) {
         try_marks(s, lo, hi, true); /* a template that trims */

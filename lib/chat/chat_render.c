@@ -5,11 +5,12 @@
 
 /*
  * A template is untrusted code, and the search for spans renders it many times. Most need a few thousand steps; what the request
- * itself needed bounds each probe, and all probes together get about PROBE_STEPS.
+ * itself needed bounds each probe.
  */
 #define FEW_STEPS 200000u
 #define MANY_STEPS 20000000u
 #define PROBE_STEPS 200000000u
+#define PROBE_LEAST 1000u /* what a probe costs besides its steps, and one for each message */
 #define PROBE_BYTES ((size_t)1 << 30)
 
 static int find_template(const struct akv_model *model, const struct akv_chat_opts *opts, struct akv_str *out, struct akv_err *err)
@@ -98,7 +99,7 @@ void akv_chat_tmpl_release(struct akv_chat_tmpl *t)
 }
 
 static int render(const struct akv_chat_tmpl *t, json_t *messages, const json_t *tools, bool add_generation_prompt,
-                  struct akv_buf *out, struct akv_err *err)
+                  struct akv_buf *out, uint64_t *used, struct akv_err *err)
 {
     json_t *context = json_copy(t->base);
     akv_buf_clear(out);
@@ -110,7 +111,7 @@ static int render(const struct akv_chat_tmpl *t, json_t *messages, const json_t 
         rc = json_object_update(context, (json_t *)(uintptr_t)t->kwargs);
     if (rc < 0 || !json_object_get(context, "add_generation_prompt"))
         rc = akv_fail(err, AKV_E_IO, "out of memory");
-    struct akv_jinja_limits limits = {.steps = t->steps};
+    struct akv_jinja_limits limits = {.steps = t->steps, .used = used};
     if (rc == 0)
         rc = akv_jinja_render(t->cache->jinja, context, t->now, &limits, out, err);
     if (rc == 0)
@@ -121,26 +122,35 @@ static int render(const struct akv_chat_tmpl *t, json_t *messages, const json_t 
 
 int akv_chat_tmpl_render(struct akv_chat_tmpl *t, const struct akv_chat_request *r, struct akv_buf *out, struct akv_err *err)
 {
-    t->steps = FEW_STEPS;
-    int rc = render(t, r->messages, r->tools, r->add_generation_prompt, out, NULL);
-    if (rc < 0) {
-        t->steps = MANY_STEPS;
-        rc = render(t, r->messages, r->tools, r->add_generation_prompt, out, err);
-    }
-    t->steps *= 2; /* a probe may be a little longer than the request */
-    t->probes_left = PROBE_STEPS / t->steps;
+    uint64_t used = 0;
+    t->steps = MANY_STEPS;
+    int rc = render(t, r->messages, r->tools, r->add_generation_prompt, out, &used, err);
+    t->steps = 2 * (used > FEW_STEPS ? used : FEW_STEPS); /* a probe may be a little longer than the request */
+    t->probe_steps_left = PROBE_STEPS;
     t->probe_bytes_left = PROBE_BYTES;
     return rc;
+}
+
+bool akv_chat_tmpl_may_probe(const struct akv_chat_tmpl *t)
+{
+    return t->probe_steps_left && t->probe_bytes_left;
+}
+
+/* What is left after this much more. */
+static uint64_t less(uint64_t left, uint64_t used)
+{
+    return left > used ? left - used : 0;
 }
 
 bool akv_chat_tmpl_probe(struct akv_chat_tmpl *t, json_t *messages, const json_t *tools, bool add_generation_prompt,
                          struct akv_buf *out)
 {
     bool done = false;
-    if (messages && t->probes_left && t->probe_bytes_left) {
-        t->probes_left--;
-        done = render(t, messages, tools, add_generation_prompt, out, NULL) == 0;
-        t->probe_bytes_left -= out->len < t->probe_bytes_left ? out->len : t->probe_bytes_left;
+    if (messages && akv_chat_tmpl_may_probe(t)) {
+        uint64_t used = 0;
+        done = render(t, messages, tools, add_generation_prompt, out, &used, NULL) == 0;
+        t->probe_steps_left = less(t->probe_steps_left, used + json_array_size(messages) + PROBE_LEAST);
+        t->probe_bytes_left = (size_t)less(t->probe_bytes_left, out->len);
     }
     json_decref(messages);
     return done;

@@ -10,9 +10,9 @@ struct akv_chat_tmpl {
     json_t *base;                      /* the context but for messages, tools and add_generation_prompt */
     const json_t *kwargs;              /* borrowed from the request; NULL if none */
     int64_t now;
-    uint64_t steps;     /* limit of one rendering */
-    size_t probes_left; /* renderings, and bytes of them, that may still be made to learn about the text */
-    size_t probe_bytes_left;
+    uint64_t steps;            /* limit of one rendering */
+    uint64_t probe_steps_left; /* of all renderings that may still be made to learn about the text, */
+    size_t probe_bytes_left;   /* and bytes of them */
 };
 
 /* model may be NULL when opts has a template, cache always. The request must outlive t. */
@@ -22,6 +22,9 @@ void akv_chat_tmpl_release(struct akv_chat_tmpl *t);
 
 /* The text of the request itself; also sets the limits for the probes that follow. out is cleared first. */
 int akv_chat_tmpl_render(struct akv_chat_tmpl *t, const struct akv_chat_request *r, struct akv_buf *out, struct akv_err *err);
+
+/* Whether renderings are left. */
+bool akv_chat_tmpl_may_probe(const struct akv_chat_tmpl *t);
 
 /* The text of other messages (a reference is stolen) under the same template; false when the template refuses them or enough was tried. */
 bool akv_chat_tmpl_probe(struct akv_chat_tmpl *t, json_t *messages, const json_t *tools, bool add_generation_prompt,

@@ -23,6 +23,7 @@ struct akv_jinja_limits { /* 0: the default */
     uint32_t depth;       /* nested macro calls, and a tenth of the nested nodes and values; default 200, at most 1000 */
     size_t output_bytes;  /* default 64 MiB */
     size_t memory_bytes;  /* all that a render allocates besides its output; default 512 MiB */
+    uint64_t *used;       /* receives the steps that were done, also by a render that fails; may be NULL */
 };
 
 /* Parse at most 1 MiB of UTF-8. AKV_E_INPUT with "template line N: ..." for a syntax error. text need not outlive the call.

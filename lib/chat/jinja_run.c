@@ -468,7 +468,7 @@ static int run(struct akv_jrun *r, const json_t *context)
 int akv_jinja_render(const struct akv_jinja *t, const json_t *context, int64_t now, const struct akv_jinja_limits *limits,
                      struct akv_buf *out, struct akv_err *err)
 {
-    static const struct akv_jinja_limits defaults = {20000000, 200, (size_t)64 << 20, (size_t)512 << 20};
+    static const struct akv_jinja_limits defaults = {20000000, 200, (size_t)64 << 20, (size_t)512 << 20, NULL};
     const struct akv_jinja_limits *l = limits ? limits : &defaults;
     struct akv_jrun *r = akv_alloc(1, sizeof *r, err);
     if (!r)
@@ -481,11 +481,13 @@ int akv_jinja_render(const struct akv_jinja *t, const json_t *context, int64_t n
     r->out = out;
     r->out_start = out->len;
     r->out_max = l->output_bytes ? l->output_bytes : defaults.output_bytes;
-    r->steps = l->steps ? l->steps : defaults.steps;
+    uint64_t steps = r->steps = l->steps ? l->steps : defaults.steps;
     r->max_calls = !l->depth ? defaults.depth : l->depth < DEPTH_MAX ? l->depth : DEPTH_MAX;
     r->max_frames = 10 * r->max_calls;
     r->now = now;
     int rc = run(r, context);
+    if (l->used)
+        *l->used = steps - r->steps;
     if (rc < 0 && out->len > r->out_start) {
         out->len = r->out_start;
         out->data[out->len] = '\0';
