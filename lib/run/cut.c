@@ -38,8 +38,10 @@ int akv_request_add_anchor(struct akv_request *r, uint32_t at, const struct akv_
 {
     char name[24];
     uint32_t safe = at;
+    if (!r->rec.n)
+        return akv_fail(err, AKV_E_USAGE, "request %.40s: position %u: it has no tokens", r->rec.id, at);
     if (!at || at > r->rec.n)
-        return akv_fail(err, AKV_E_USAGE, "request %.40s: position %u: it has %zu tokens", r->rec.id, at, r->rec.n);
+        return akv_fail(err, AKV_E_USAGE, "request %.40s: position %u: must be 1 to %zu, its tokens", r->rec.id, at, r->rec.n);
     snprintf(name, sizeof name, "at-%u", at);
     if (akv_request_need_anchor(r, name, NULL) == 0)
         return 0;

@@ -69,7 +69,10 @@ for option in --prefix=tools "--prefix --at tools" "--at tools" "--tree --at too
 done
 t_run 1 akv-split --at tools <(head -n 1 fleet) <(jq -c '.anchors[0].name = "tools"' <(sed -n 2p fleet))
 t_is "$(jq -r .id "$t_stdout")" r1 "the others go on"
-t_run 2 akv-split --at 143 <(head -n 1 fleet)
+for at in 0 143; do
+    t_run 2 akv-split --at $at <(head -n 1 fleet)
+    t_err_line "^akv-split: request [^ ]+: position $at: must be 1 to 142, its tokens\$"
+done
 t_run 2 akv-split --tree --prefix fleet
 t_run 2 akv-split --tree --keys fleet
 t_run 2 akv-split --tree --against fleet fleet

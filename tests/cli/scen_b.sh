@@ -416,6 +416,10 @@ for family in llama3 gemma3 deepseek; do
     jq -es 'all(.tokens[0] as $bos | [.tokens[] | select(. == $bos)] | length == 1)' \
         <(jq -c 'select(.id | startswith("B7"))' "$family/all") >/dev/null || t_fail "$family: not one bos"
     t_sh 0 "echo '{\"prompt\":\"Hi\"}' | akv-tokenize -m $gguf | jq -e --argjson bos \"\$(jq '.tokens[0]' $family/B7a)\" '.tokens[1] != \$bos'"
+    # a template that leaves it to the tokenizer
+    t_sh 0 "jq -c 'select(.id == \"B7a\")' requests.jsonl | akv-tokenize -m $gguf --template $SHARED/templates/Qwen-Qwen3-0.6B.jinja"
+    t_is "$(jq --argjson bos "$(jq '.tokens[0]' $family/B7a)" -c '[.tokens[0] == $bos, ([.tokens[] | select(. == $bos)] | length)]' "$t_stdout")" \
+        '[true,1]' "$family: bos of a template without"
 done
 
 if t_begin "a miss is explained by the store, a pin, a stream or records, found by the nearest chain" tiny; then
