@@ -127,7 +127,7 @@ static int same_bits(struct recomputing *r, const struct akv_link *chain, size_t
     return rc < 0 ? rc : same;
 }
 
-static int condemn(struct recomputing *r, const struct akv_link *link, uint32_t index, const char *path, struct akv_err *err)
+static int condemn(struct recomputing *r, const struct akv_link *link, const char *path, struct akv_err *err)
 {
     static const char why[] = "computing the page again gives other KV bytes";
     const struct akv_flaw f = {.kind = "wrong", .what = path, .why = why};
@@ -135,12 +135,7 @@ static int condemn(struct recomputing *r, const struct akv_link *link, uint32_t 
     r->done->wrong++;
     if (r->work->flaw)
         r->work->flaw(r->work->ctx, &f);
-    int rc = akv_store_batch_begin(s->store, err);
-    if (rc < 0)
-        return rc;
-    rc = akv_store_condemn(s->store, &s->head.root, &link->key, index, why, err);
-    akv_store_batch_end(s->store);
-    return rc;
+    return akv_store_condemn(s->store, &s->head.root, &link->key, link->raw_sha, why, err);
 }
 
 /* One page. What went away, or to quarantine with one that it was built on, counts as not looked at. */
@@ -166,7 +161,7 @@ static int recompute_page(struct recomputing *r, uint32_t entry, struct akv_err 
     else if ((rc = same_bits(r, chain, n, ids, err)) >= 0)
         r->done->checked++;
     if (rc == 0)
-        rc = condemn(r, &chain[n - 1], (uint32_t)n - 1, path.s, err);
+        rc = condemn(r, &chain[n - 1], path.s, err);
     free(chain);
     return rc < 0 ? rc : 0;
 }

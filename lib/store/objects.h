@@ -43,8 +43,8 @@ struct akv_object_ops {
     /* Every object, in no order. A negative result of fn ends it and is returned. */
     int (*list)(struct akv_store *s, akv_object_fn *fn, void *ctx, struct akv_err *err);
     /*
-     * Move it to quarantine/ with the reason beside it; seen (may be NULL): only if it is still that instance. Best effort: a store
-     * that cannot be written stays as it is.
+     * Move it to quarantine/ with the reason beside it, if it is still the instance that was seen. Best effort: a store that cannot be
+     * written stays as it is.
      */
     void (*set_aside)(struct akv_store *s, const struct akv_object_name *name, const struct akv_object_info *seen,
                       const char *reason);

@@ -32,16 +32,26 @@ static int open_quarantine(struct akv_store *s)
     return akv_store_dir(s->root, "quarantine");
 }
 
-/* Move to quarantine/ under a free name; to receives it. */
-static bool move_away(struct akv_store *s, const struct akv_object_name *name, int dir, char to[96])
+/*
+ * Move to quarantine/ under a free name; to receives it. No look before a move is sure to see what is moved, so that what was moved is
+ * looked at: another instance is a right page, which another process has put there since. It goes back, or, when yet another one stands
+ * there by now, away.
+ */
+static bool move_away(struct akv_store *s, const struct akv_object_name *name, uint64_t instance, int dir, char to[96])
 {
-    for (unsigned i = 0; i < 10000; i++) {
+    struct stat st;
+    unsigned i = 0;
+    int rc;
+    do {
         snprintf(to, 96, "%.2s%.62s.%u", name->s, base(name), i);
-        if (akv_file_rename(s->objects, name->s, dir, to, RENAME_NOREPLACE) == 0)
-            return true;
-        if (errno != EEXIST)
-            return false;
-    }
+        rc = akv_file_rename(s->objects, name->s, dir, to, RENAME_NOREPLACE);
+    } while (rc < 0 && errno == EEXIST && ++i < 10000);
+    if (rc < 0 || fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    if (st.st_ino == instance)
+        return true;
+    if (akv_file_rename(dir, to, s->objects, name->s, RENAME_NOREPLACE) < 0 && errno == EEXIST)
+        unlinkat(dir, to, 0);
     return false;
 }
 
@@ -67,12 +77,12 @@ static void dir_set_aside(struct akv_store *s, const struct akv_object_name *nam
     char to[96];
     if (s->objects < 0 || fstatat(s->objects, name->s, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
-    if (seen && seen->instance != st.st_ino)
-        return; /* another process has put a good one there since */
+    if (seen->instance != st.st_ino)
+        return; /* a right one is not away for a moment when that can be known before */
     int dir = open_quarantine(s);
     if (dir < 0)
         return;
-    if (move_away(s, name, dir, to))
+    if (move_away(s, name, seen->instance, dir, to))
         write_reason(dir, name, to, reason);
     close(dir);
 }
@@ -110,6 +120,7 @@ static bool dir_ahead(struct akv_store *s, const struct akv_object_name *name)
 static int open_object(struct akv_store *s, const struct akv_object_name *name, struct stat *st, struct akv_err *err)
 {
     /* a miss is the common answer (a lookup tries 63 tail lengths): one call for it */
+    *st = (struct stat){0};
     if (s->objects < 0 || (fstatat(s->objects, name->s, st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT))
         return -1;
     int fd = -1, fan = open_fan(s, name);
@@ -131,7 +142,7 @@ static int open_object(struct akv_store *s, const struct akv_object_name *name, 
     }
     if (fd < 0 || fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
         akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": not a regular file", s->dir, name->s);
-        dir_set_aside(s, name, NULL, "not a regular file");
+        dir_set_aside(s, name, &(struct akv_object_info){.instance = st->st_ino}, "not a regular file");
     } else if (akv_store_trust(st, s->dir, name->s, err) == 0) {
         return fd;
     }

@@ -74,8 +74,11 @@ int akv_usage_set(struct akv_store *s, uint64_t objects, uint64_t bytes, struct 
 int akv_store_reserve(struct akv_store *s, const struct akv_key *root, const struct akv_key *own, uint64_t bytes,
                       struct akv_err *err);
 
-/* Put the page of this key and its descendants under this root into quarantine. */
-int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const struct akv_key *key, uint32_t index,
-                      const char *reason, struct akv_err *err);
+/*
+ * Put the page of this key and its descendants under this root into quarantine, if its bytes are still those of that SHA-256: 1; 0: they
+ * are not, for another process was first. Takes the exclusive lock (see there).
+ */
+int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const struct akv_key *key,
+                      const uint8_t raw_sha[AKV_SHA_BYTES], const char *reason, struct akv_err *err);
 
 #endif

@@ -166,14 +166,17 @@ static int publish(struct akv_store *s, const struct akv_object_name *name, cons
 enum found { ABSENT, SAME, OTHER };
 
 /* What stands under the page's name now; damaged objects have gone to quarantine. An enum found, or an error. */
-static int look(struct akv_store *s, const struct akv_head *head, const struct akv_page_rec *rec, struct akv_err *err)
+static int look(struct akv_store *s, const struct akv_head *head, const struct akv_page_rec *rec, uint8_t sha[AKV_SHA_BYTES],
+                struct akv_err *err)
 {
     struct akv_page_rec there;
     struct akv_err why = {0};
     int rc =
         akv_store_get(s, head, &rec->key, rec->has_parent ? &rec->parent : NULL, rec->index, rec->ids, rec->n_tokens, &there, &why);
-    if (rc == 1)
-        return memcmp(there.raw_sha, rec->raw_sha, sizeof there.raw_sha) ? OTHER : SAME;
+    if (rc == 1) {
+        memcpy(sha, there.raw_sha, AKV_SHA_BYTES);
+        return memcmp(sha, rec->raw_sha, AKV_SHA_BYTES) ? OTHER : SAME;
+    }
     if (rc == 0 && (!why.code || why.code == AKV_E_INPUT))
         return ABSENT;
     return akv_fail(err, why.code, "%s", why.msg);
@@ -233,7 +236,8 @@ static int put_locked(struct akv_store *s, const struct akv_head *head, const st
     if (rc == 0)
         rc = check_parent(s, head, rec, err);
     for (int i = 0; rc == 0 && i < ATTEMPTS; i++) {
-        rc = look(s, head, rec, err);
+        uint8_t sha[AKV_SHA_BYTES];
+        rc = look(s, head, rec, sha, err);
         if (rc == SAME) {
             akv_store_touch(s, head, &rec->key);
             return 0;
@@ -243,9 +247,9 @@ static int put_locked(struct akv_store *s, const struct akv_head *head, const st
                             "%s: page %lu: exactness is broken: the store holds other KV bytes for these ids; refused", s->dir,
                             index);
         if (rc == OTHER) {
-            broken = true;
-            rc = akv_store_condemn(s, &head->root, &rec->key, rec->index,
-                                   "exactness was broken: computing the page gave other KV bytes", err);
+            rc = akv_store_condemn(s, &head->root, &rec->key, sha, "exactness was broken: computing the page gave other KV bytes",
+                                   err);
+            broken = broken || rc == 1;
         }
         if (rc >= 0)
             rc = publish(s, &name, head, rec, bytes, err);

@@ -120,6 +120,14 @@ static int check_objects(struct verifying *v, struct akv_err *err)
 
 /* ---- chains ---- */
 
+/* The object of an entry that is still what was read of it. */
+static void set_aside(struct akv_store *s, const struct akv_census_entry *e, const struct akv_object_name *path, const char *why)
+{
+    if (akv_object_read(s, &s->object, path, NULL, true, NULL) == 1 && akv_reader_page(s->object.reader)->index == e->index)
+        s->ops->set_aside(s, path, &s->object.info, why);
+    akv_object_forget(&s->object);
+}
+
 /* A page whose parent is not the full page before it: its record was forged, for its key does not cover the index. */
 static void check_links(struct verifying *v)
 {
@@ -134,7 +142,7 @@ static void check_links(struct verifying *v)
         snprintf(why, sizeof why, "page %u follows page %u with %u tokens", e->index, up->index, up->n_tokens);
         path = akv_object_path(&e->name);
         note_flaw(v, i, AKV_E_INPUT, why);
-        v->store->ops->set_aside(v->store, &path, NULL, why);
+        set_aside(v->store, e, &path, why);
         e->unread = true;
     }
 }

@@ -9,6 +9,7 @@
  *   EIO, ENOSPC, EINTR     the call fails with that errno and does nothing, but for close, which closes
  *   SHORT                  a read or write transfers half of what was asked
  *   KILL, INT, TERM        the process gets that signal before the call
+ *   STOP                   the same, so that others can do something meanwhile; it goes on with SIGCONT
  *   POWER, ZERO            the power fails before the call: names whose directory was not synced since are as they were before, files
  *                          that were not synced are empty (ZERO: full of zeros)
  *   CUT                    the file of AKV_FAULT_CUT is shortened after the call
@@ -48,8 +49,9 @@ struct word {
     int number;
 };
 static const struct word words[] = {
-    {"EIO", FAIL, EIO},      {"ENOSPC", FAIL, ENOSPC},  {"EINTR", FAIL, EINTR}, {"SHORT", SHORT, 0}, {"KILL", SIGNAL, SIGKILL},
-    {"INT", SIGNAL, SIGINT}, {"TERM", SIGNAL, SIGTERM}, {"POWER", POWER, 0},    {"ZERO", ZERO, 0},   {"CUT", CUT, 0}};
+    {"EIO", FAIL, EIO},      {"ENOSPC", FAIL, ENOSPC},  {"EINTR", FAIL, EINTR},    {"SHORT", SHORT, 0}, {"KILL", SIGNAL, SIGKILL},
+    {"INT", SIGNAL, SIGINT}, {"TERM", SIGNAL, SIGTERM}, {"STOP", SIGNAL, SIGSTOP}, {"POWER", POWER, 0}, {"ZERO", ZERO, 0},
+    {"CUT", CUT, 0}};
 
 static const char *under, *log_file, *cut;
 static struct word fault; /* text NULL: only count */

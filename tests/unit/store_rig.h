@@ -125,4 +125,20 @@ static inline void flip_byte(const char *path, off_t at)
     close(fd);
 }
 
+/* A chain like the rig's but for one bit of its first page, under the same keys. */
+static inline void make_wrong(struct chain *wrong)
+{
+    struct akv_err err = {0};
+    rig_chain(wrong, &head, 1, 150, AKV_CODEC_PLANES);
+    struct page *p = &wrong->pages[0];
+    p->body[5] ^= 1;
+    akv_buf_clear(&p->coded);
+    assert_ok(akv_sha256(p->rec.raw_sha, p->body, p->rec.raw_bytes, &err), &err);
+    struct akv_coder coder = {0};
+    assert_ok(akv_body_encode(&coder, &head.geom, p->body, p->rec.raw_bytes, AKV_CODEC_RAW, &p->rec.codec, &p->coded, &err), &err);
+    akv_coder_release(&coder);
+    p->rec.coded = (const uint8_t *)p->coded.data;
+    p->rec.coded_bytes = p->coded.len;
+}
+
 #endif
