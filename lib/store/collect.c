@@ -197,7 +197,7 @@ static void end(struct akv_store *s, const struct akv_store_work *w)
     if (w->flags & AKV_STORE_DRY_RUN)
         akv_store_batch_end(s);
     else
-        akv_store_alone_end(s);
+        (void)akv_store_alone_end(s, NULL); /* no batch goes on behind it */
 }
 
 static int keep_count(struct akv_store *s, const struct akv_store_work *w, const struct akv_collected *done, struct akv_err *err)
@@ -305,6 +305,6 @@ int akv_store_reserve(struct akv_store *s, const struct akv_key *root, const str
     if (rc < 0)
         return rc;
     rc = make_room(s, root, own, bytes, err);
-    akv_store_alone_end(s);
-    return rc;
+    int back = akv_store_alone_end(s, err);
+    return rc < 0 ? rc : back;
 }

@@ -111,6 +111,6 @@ int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const str
         return rc;
     rc = condemn_alone(s, root, key, raw_sha, reason, err);
     akv_object_forget(&s->object);
-    akv_store_alone_end(s);
-    return rc;
+    int back = akv_store_alone_end(s, err);
+    return back < 0 && rc >= 0 ? back : rc;
 }

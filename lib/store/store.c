@@ -10,7 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRY_NS 20000000 /* between two attempts at the shared lock */
+/* Between two attempts at the shared and at the exclusive lock. */
+#define TRY_NS 20000000
+#define TRY_ALONE_NS 1000000
 
 static const char *const parts[] = {"objects", "refs", "tmp", "quarantine"};
 #define N_PARTS (sizeof parts / sizeof parts[0])
@@ -297,20 +299,19 @@ void akv_store_set_cancel(struct akv_store *s, const volatile int *cancel)
 }
 
 /*
- * A collection holds others up for as long as a minute, so that a wait for it must end when that is asked for. The signal may come to
- * another thread than this one: the shared lock is tried again and again. The exclusive one would hardly be had that way while others
- * publish: it is waited for, by the thread that gets the signals. Within a batch that wait goes on, for it has let go of the batch's lock.
+ * A collection holds others up for as long as a minute, so that a wait for it must end when that is asked for; and the signal may come to
+ * another thread than this one. So the lock is tried again and again, the exclusive one more often: who publishes lets go for moments.
  */
 static int wait_lock(struct akv_store *s, int how, struct akv_err *err)
 {
-    const volatile int *cancel = s->n_batches ? NULL : s->cancel;
-    while (flock(s->lock, cancel && (how == LOCK_SH || *cancel) ? how | LOCK_NB : how) < 0) {
+    long pause = how == LOCK_EX ? TRY_ALONE_NS : TRY_NS;
+    while (flock(s->lock, s->cancel ? how | LOCK_NB : how) < 0) {
         if (errno != EINTR && errno != EWOULDBLOCK)
             return akv_fail_errno(err, "%s/lock: cannot lock", s->dir);
-        if (cancel && *cancel)
+        if (s->cancel && *s->cancel)
             return akv_fail(err, AKV_E_CANCEL, "interrupted");
         if (errno == EWOULDBLOCK)
-            nanosleep(&(struct timespec){.tv_nsec = TRY_NS}, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
     }
     return 0;
 }
@@ -347,11 +348,10 @@ int akv_store_alone_begin(struct akv_store *s, struct akv_err *err)
     return take_lock(s, LOCK_EX, err);
 }
 
-void akv_store_alone_end(struct akv_store *s)
+int akv_store_alone_end(struct akv_store *s, struct akv_err *err)
 {
-    if (--s->n_batches == 0)
-        flock(s->lock, LOCK_UN);
-    else
-        while (flock(s->lock, LOCK_SH) < 0 && errno == EINTR)
-            ;
+    if (--s->n_batches)
+        return wait_lock(s, LOCK_SH, err);
+    flock(s->lock, LOCK_UN);
+    return 0;
 }

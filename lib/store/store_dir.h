@@ -45,10 +45,10 @@ int akv_store_temp_of(struct akv_store *s, char name[64], const void *p, size_t 
 
 /*
  * The exclusive lock: nobody publishes or collects. Taken inside a batch it may let another one in between, for a moment at its
- * begin and its end: what was looked at before must be looked at again.
+ * begin and its end: what was looked at before must be looked at again. An error of either leaves the batch without a lock: it must end.
  */
 int akv_store_alone_begin(struct akv_store *s, struct akv_err *err);
-void akv_store_alone_end(struct akv_store *s);
+int akv_store_alone_end(struct akv_store *s, struct akv_err *err);
 
 /* ---- config.c ---- */
 

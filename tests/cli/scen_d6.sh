@@ -19,7 +19,7 @@ hit() {
 
 akv-prefill -q -s one --save -o /dev/null a.tok
 chain=$(bytes_of one)
-akv-prefill -o a.akv a.tok && akv-pin -q -s store anchor <a.akv || exit 1
+akv-prefill -o b.akv b.tok && akv-prefill -o a.akv a.tok && akv-pin -q -s store anchor <a.akv || exit 1
 
 t_begin "D6 a quota under the pins is refused, and nothing is written"
 find store -type f -exec stat -c '%n %i %s %Y' {} + | sort >before
@@ -102,6 +102,23 @@ if t_begin "a signal ends a wait for a collection by another process" flock; the
     exec 9>&-
     t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps"
     t_is "$(akv-pin -s store --list --json | jq -r .name)" anchor "the pins"
+fi
+if t_begin "a signal ends a wait for all others to stop publishing, which a save needs that counts or makes room" flock; then
+    t_run 0 akv-pin -s store --quota $((chain * 2))
+    rm store/usage # so that a save must count, alone
+    exec 9>>store/lock && flock -s 9
+    for command in "akv-pin -s store x <b.akv" "akv-gen -n 8 -s store --save b.tok" "akv-prefill -s store --save b.tok" \
+        "akv-pin -s store --gc" "akv-pin -s store --quota 1G"; do
+        for signal in INT TERM HUP; do
+            t_sh $((128 + $(kill -l $signal))) "timeout --preserve-status -s $signal -k 60 0.5 $command"
+        done
+    done
+    exec 9>&-
+    t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps"
+    t_is "$(akv-pin -s store --list --json | jq -r .name)" anchor "the pins"
+    t_run 0 akv-pin -s store --verify
+    t_run 0 akv-prefill -q -s store --save -o /dev/null b.tok
+    t_run 0 akv-pin -s store --quota none
 fi
 t_begin "collecting by force: all that no pin holds"
 akv-prefill -q -s store --save -o /dev/null b.tok
