@@ -54,7 +54,7 @@ static uint64_t held_bytes(const struct akv_census *c)
     return sum;
 }
 
-/* What pins hold, and what cannot be read: that may be of a later version. */
+/* What pins hold, of so many bytes; and what cannot be read: that may be of a later version. */
 static int hold_pins(struct akv_census *c, const struct akv_store_work *w, uint64_t *bytes, struct akv_err *err)
 {
     struct akv_ref *refs;
@@ -69,9 +69,9 @@ static int hold_pins(struct akv_census *c, const struct akv_store_work *w, uint6
         akv_ref_release(&refs[i]);
     }
     free(refs);
+    *bytes = held_bytes(c);
     for (size_t i = 0; i < c->n; i++)
         c->list[i].held = c->list[i].held || c->list[i].unread;
-    *bytes = held_bytes(c);
     return rc;
 }
 
@@ -257,6 +257,16 @@ int akv_store_set_quota(struct akv_store *s, uint64_t quota, const struct akv_st
     return rc;
 }
 
+static int no_room(const struct akv_store *s, uint64_t bytes, uint64_t pinned, uint64_t unread, uint64_t chain, struct akv_err *err)
+{
+    char other[64] = "";
+    if (unread)
+        snprintf(other, sizeof other, "what cannot be read %llu, ", (unsigned long long)unread);
+    return akv_fail(err, AKV_E_IO, "%s: no room for %llu bytes under the quota of %llu: pins hold %llu, %sthis chain %llu more",
+                    s->dir, (unsigned long long)bytes, (unsigned long long)s->quota, (unsigned long long)pinned, other,
+                    (unsigned long long)chain);
+}
+
 /* With the store to ourselves: count anew, and evict what is needed. own: the page that the new one follows; its chain stays. */
 static int make_room(struct akv_store *s, const struct akv_key *root, const struct akv_key *own, uint64_t bytes,
                      struct akv_err *err)
@@ -273,13 +283,12 @@ static int make_room(struct akv_store *s, const struct akv_key *root, const stru
         rc = akv_index_key(&name, root->b, sizeof root->b, own, err);
     if (rc < 0)
         goto out;
+    uint64_t kept = held_bytes(&c);
     if (own)
         akv_census_hold(&c, akv_census_find(&c, &name));
     uint64_t held = held_bytes(&c);
     if (bytes > s->quota || held > s->quota - bytes) {
-        rc = akv_fail(err, AKV_E_IO, "%s: no room for %llu bytes under the quota of %llu: pins hold %llu, this chain %llu more",
-                      s->dir, (unsigned long long)bytes, (unsigned long long)s->quota, (unsigned long long)pinned,
-                      (unsigned long long)(held - pinned));
+        rc = no_room(s, bytes, pinned, kept - pinned, held - kept, err);
         goto out;
     }
     low = s->quota - bytes;
