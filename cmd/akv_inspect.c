@@ -10,7 +10,7 @@
 static const char usage[] = "[options] [FILE ...] | --explain A B";
 static const char help[] = "Describe akv streams, store objects and GGUF models.\n\n"
                            "      --json           JSON Lines: one object a record\n"
-                           "      --verify         check everything, bodies included; print one line a file\n"
+                           "      --verify         check everything, bodies included: a line for each good file\n"
                            "      --diff           compare two streams: what differs, and how far their KV is apart\n"
                            "      --quick          headers only; with --verify: all but decoding the bodies\n"
                            "      --raw            write the raw KV bytes of the pages, in order\n"
@@ -67,8 +67,6 @@ static void options(struct inspect *t, int argc, char **argv)
             break;
         }
     }
-    if (t->verify && t->json)
-        cmd_die(2, "--verify prints one line a file: it excludes --json");
     if (t->verify && t->text)
         cmd_die(2, "--verify prints one line a file: it excludes --text");
     if (t->raw && (t->json || t->verify || t->text || t->quick))
@@ -175,16 +173,29 @@ void inspect_escape(json_t *o)
     escape_strings(json_object_get(o, "fields"));
 }
 
+/* Damaged from its first byte on, for --verify. */
+static void no_stream(struct inspect *t, const char *name, const char *why)
+{
+    struct akv_err err = {.code = AKV_E_INPUT};
+    snprintf(err.msg, sizeof err.msg, "%.900s: %s", name, why);
+    if (!t->verify)
+        cmd_die_err(&err);
+    inspect_bad(t, name, &err);
+}
+
 /* Each file by itself. */
 static void each_file(struct inspect *t, int argc, char **argv)
 {
-    struct cmd_inputs inputs = {.apart = true};
+    struct cmd_inputs inputs = {.apart = true, .with_empty = t->verify};
     cmd_first_input(&inputs, argc, argv);
     for (struct akv_input *in; (in = cmd_input(&inputs)); cmd_input_done(&inputs)) {
         const char *name = cmd_input_name(&inputs);
-        bool is_model = akv_input_kind(in) == AKV_KIND_GGUF;
-        if (akv_input_kind(in) == AKV_KIND_JSON)
-            cmd_die(3, "%s: neither an akv stream nor a GGUF model", name);
+        enum akv_kind kind = akv_input_kind(in);
+        bool is_model = kind == AKV_KIND_GGUF;
+        if (kind == AKV_KIND_JSON || kind == AKV_KIND_EMPTY) {
+            no_stream(t, name, kind == AKV_KIND_JSON ? "neither an akv stream nor a GGUF model" : "empty input");
+            continue;
+        }
         if (is_model && (t->raw || t->quick || t->text || t->verify))
             cmd_die(2, "%s: is a model: --raw, --quick, --text and --verify are for streams", name);
         if (!is_model && t->root)
@@ -196,6 +207,8 @@ static void each_file(struct inspect *t, int argc, char **argv)
         else
             inspect_stream(t, in, name);
     }
+    if (t->verify)
+        inspect_verified(t);
 }
 
 int main(int argc, char **argv)

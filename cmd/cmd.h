@@ -109,6 +109,7 @@ struct cmd_inputs {
     int n, at, fd;
     struct akv_input *in; /* one for all operands: they read as if joined by cat, unless `apart` is set before the first */
     bool apart;
+    bool with_empty; /* an empty one is not passed over */
     bool reading;    /* the current operand is open */
     bool any;        /* something was read */
     uint64_t n_done; /* requests that were done */
@@ -160,7 +161,12 @@ int cmd_explain(struct cmd_out *out, struct akv_basis *b, const struct akv_reque
 void cmd_progress(void *ctx, const char *what, uint32_t done, uint32_t total);
 void cmd_progress_end(void);
 
-/* ---- stats.c ---- */
+/* ---- stats.c: what several tools write as JSON ---- */
+
+/* Text from elsewhere as a string: bytes that are no UTF-8 become U+FFFD. */
+struct json_t *cmd_text(const char *text);
+/* What --verify has found: {"finding","what","why"}. */
+struct json_t *cmd_finding(const char *kind, const char *what, const char *why);
 
 /* {"id":...,"hit":...} to stderr or appended to the file of --stats=FILE with one write; nothing without --stats. */
 void cmd_stats(const struct cmd_opts *o, const char *id, const struct akv_stats *st);

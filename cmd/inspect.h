@@ -12,6 +12,9 @@ struct inspect {
     struct akv_model *model; /* for --text and --explain */
     struct cmd_out out;
     uint64_t n_done; /* files described */
+    struct {
+        json_int_t files, damaged, unreadable, pages, tokens, requests;
+    } verified;
     char line[4096]; /* text to come out with its newline */
     size_t n_line;
 };
@@ -31,6 +34,12 @@ void inspect_fields(struct inspect *t, const json_t *fields);
 /* ---- inspect_stream.c ---- */
 
 void inspect_stream(struct inspect *t, struct akv_input *in, const char *name);
+
+/* ---- inspect_verify.c ---- */
+
+void inspect_good(struct inspect *t, const char *name, long long pages, long long tokens, long long requests);
+void inspect_bad(struct inspect *t, const char *name, const struct akv_err *why); /* reports it */
+void inspect_verified(struct inspect *t);                                         /* after all files */
 
 /* ---- inspect_explain.c ---- */
 

@@ -112,19 +112,21 @@ static void take_record(struct inspect *t, struct totals *s, const char *json)
 {
     json_t *o = inspect_parse(json);
     count(s, o);
-    if (t->json && t->text && *inspect_str(o, "type") == 'P') {
+    if (t->verify || t->raw) {
+        /* only counted */
+    } else if (t->json && t->text && *inspect_str(o, "type") == 'P') {
         add_text(t, o);
         inspect_json(t, o);
     } else if (t->json) {
         cmd_out_line(&t->out, json);
-    } else if (!t->verify && !t->raw) {
+    } else {
         inspect_escape(o);
         print_record(t, o);
     }
     json_decref(o);
 }
 
-static void print_totals(struct inspect *t, const struct totals *s, const char *name)
+static void print_totals(struct inspect *t, const struct totals *s)
 {
     t->n_done++;
     if (t->raw)
@@ -132,16 +134,11 @@ static void print_totals(struct inspect *t, const struct totals *s, const char *
     json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "type", "totals", "sections", (json_int_t)s->sections, "pages",
                           (json_int_t)s->pages, "tokens", (json_int_t)s->tokens, "requests", (json_int_t)s->requests, "raw_bytes",
                           (json_int_t)s->raw_bytes, "coded_bytes", (json_int_t)s->coded_bytes);
-    char *line = cmd_escaped(name);
-    if (t->verify)
-        inspect_print(t, "%s: ok: %lld pages, %lld tokens, %lld requests%s\n", line, s->pages, s->tokens, s->requests,
-                      t->quick ? " (quick)" : "");
-    else if (t->json)
+    if (t->json)
         inspect_json(t, o);
     else
         inspect_print(t, "%lld pages, %lld tokens, %lld requests, %lld sections, %lld -> %lld bytes (%.2f)\n", s->pages, s->tokens,
                       s->requests, s->sections, s->raw_bytes, s->coded_bytes, ratio(s->raw_bytes, s->coded_bytes));
-    free(line);
     json_decref(o);
 }
 
@@ -155,9 +152,8 @@ void inspect_stream(struct inspect *t, struct akv_input *in, const char *name)
         uint8_t *body = NULL;
         size_t n = 0;
         int rc = akv_inspect_next(in, flags, &json, t->raw ? &body : NULL, &n, &err);
-        if (rc < 0 && t->verify) { /* the answer to --verify is no, whatever was wrong */
-            err.code = akv_exit_status(rc) == 5 ? rc : AKV_E_NO;
-            cmd_report(&err);
+        if (rc < 0 && t->verify) {
+            inspect_bad(t, name, &err);
             return;
         }
         if (rc < 0)
@@ -170,5 +166,8 @@ void inspect_stream(struct inspect *t, struct akv_input *in, const char *name)
         free(json);
         free(body);
     }
-    print_totals(t, &s, name);
+    if (t->verify)
+        inspect_good(t, name, s.pages, s.tokens, s.requests);
+    else
+        print_totals(t, &s);
 }

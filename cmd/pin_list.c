@@ -35,13 +35,19 @@ static const char *or_null(const char *text)
     return text && *text ? text : NULL;
 }
 
+/* A ref may have been written by anybody. */
+static json_t *text_or_null(const char *text)
+{
+    return text && *text ? cmd_text(text) : json_null();
+}
+
 static void list_json(struct pin *t, const struct akv_pin *pin, const char *used)
 {
-    pin_line(t, json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I, s:b, s:s, s:s?, s:s?, s:s?, s:s?}", "name", pin->name,
+    pin_line(t, json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I, s:b, s:s, s:s?, s:o, s:s?, s:s?}", "name", pin->name,
                           "root", pin->root, "tip", pin->tip, "model", pin->model, "weights", or_null(pin->weights), "tokens",
                           (json_int_t)pin->tokens, "bytes", (json_int_t)pin->bytes, "own_bytes", (json_int_t)pin->own_bytes,
                           "shared_bytes", (json_int_t)pin->shared_bytes, "whole", pin->whole, "content", pin->content, "used",
-                          *used == '-' ? NULL : used, "made_by", or_null(pin->made_by), "options", pin->options, "input",
+                          *used == '-' ? NULL : used, "made_by", text_or_null(pin->made_by), "options", pin->options, "input",
                           or_null(pin->input)));
 }
 

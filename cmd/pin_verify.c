@@ -6,9 +6,9 @@
 static void found(void *ctx, const struct akv_flaw *f)
 {
     struct pin *t = ctx;
-    char line[AKV_ERR_BYTES + 512];
+    char line[AKV_ERR_BYTES + 640];
     if (t->json) {
-        pin_line(t, json_pack("{s:s, s:s, s:s}", "finding", f->kind, "what", f->what, "why", f->why));
+        pin_line(t, cmd_finding(f->kind, f->what, f->why));
         return;
     }
     char *what = cmd_escaped(f->what);
@@ -58,6 +58,8 @@ static int with_model(struct pin *t, const struct akv_store_work *w, struct akv_
     struct akv_model *m = cmd_model(&t->o, 0);
     struct akv_session *s = cmd_session(&t->o, m, &so);
     int rc = akv_session_check_weights(s, err);
+    if (rc == AKV_E_NO)
+        found(t, &(struct akv_flaw){.kind = "weights", .what = t->o.model, .why = err->msg});
     if (rc == 0 && t->deep) {
         rc = akv_session_recompute(s, t->sample, w, &done, err);
         if (rc == 0 || rc == AKV_E_NO)
@@ -97,8 +99,8 @@ static int one_in_quarantine(void *ctx, const struct akv_quarantined *q, struct 
     (void)err;
     pin_utc(since, q->since);
     if (t->json) {
-        pin_line(t, json_pack("{s:s, s:I, s:s, s:s}", "name", q->name, "bytes", (json_int_t)q->bytes, "since", since, "reason",
-                              q->reason));
+        pin_line(t, json_pack("{s:s, s:I, s:s, s:o}", "name", q->name, "bytes", (json_int_t)q->bytes, "since", since, "reason",
+                              cmd_text(q->reason)));
         return 0;
     }
     snprintf(line, sizeof line, "%s %10llu bytes  since %s  %s", q->name, (unsigned long long)q->bytes, since, q->reason);

@@ -8,6 +8,25 @@
 
 #include "cmd.h"
 
+json_t *cmd_text(const char *text)
+{
+    char *clean;
+    size_t n;
+    struct akv_err no_memory = {0};
+    if (akv_clean_text(text, strlen(text), &clean, &n, &no_memory) < 0)
+        cmd_die_err(&no_memory);
+    json_t *string = json_stringn(clean, n);
+    free(clean);
+    if (!string)
+        cmd_die(5, "out of memory");
+    return string;
+}
+
+json_t *cmd_finding(const char *kind, const char *what, const char *why)
+{
+    return json_pack("{s:s, s:o, s:o}", "finding", kind, "what", cmd_text(what), "why", cmd_text(why));
+}
+
 void cmd_stats(const struct cmd_opts *o, const char *id, const struct akv_stats *st)
 {
     static bool failed;
@@ -15,20 +34,14 @@ void cmd_stats(const struct cmd_opts *o, const char *id, const struct akv_stats 
                st->source, st->prefilled_tokens + st->missing_tokens, st->miss[0] ? ": " : "", st->miss, st->completion_tokens);
     if (!o->stats || failed)
         return;
-    char *miss;
-    size_t miss_len;
-    struct akv_err no_memory = {0};
-    if (akv_clean_text(st->miss, strlen(st->miss), &miss, &miss_len, &no_memory) < 0)
-        cmd_die_err(&no_memory);
     json_t *line = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "id", id, "hit", st->hit, "source", st->source,
                              "prompt_tokens", (json_int_t)st->prompt_tokens, "cached_tokens", (json_int_t)st->cached_tokens,
                              "prefilled_tokens", (json_int_t)st->prefilled_tokens, "missing_tokens", (json_int_t)st->missing_tokens,
                              "completion_tokens", (json_int_t)st->completion_tokens);
     json_t *more =
-        json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:s%}", "restore_ms", st->restore_ms, "prefill_ms", st->prefill_ms,
-                  "ttft_ms", st->ttft_ms, "decode_ms", st->decode_ms, "bytes_read", (json_int_t)st->bytes_read, "bytes_written",
-                  (json_int_t)st->bytes_written, "pages", (json_int_t)st->pages, "miss", miss, miss_len);
-    free(miss);
+        json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:o}", "restore_ms", st->restore_ms, "prefill_ms", st->prefill_ms, "ttft_ms",
+                  st->ttft_ms, "decode_ms", st->decode_ms, "bytes_read", (json_int_t)st->bytes_read, "bytes_written",
+                  (json_int_t)st->bytes_written, "pages", (json_int_t)st->pages, "miss", cmd_text(st->miss));
     if (!line || !more || json_object_update(line, more))
         cmd_die(5, "out of memory");
     json_decref(more);

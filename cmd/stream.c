@@ -33,7 +33,8 @@ static void inputs_init(struct cmd_inputs *i, int argc, char **argv)
 {
     static char dash[] = "-";
     static char *only_stdin[] = {dash};
-    *i = (struct cmd_inputs){.names = argc ? argv : only_stdin, .n = argc ? argc : 1, .fd = -1, .apart = i->apart};
+    *i = (struct cmd_inputs){
+        .names = argc ? argv : only_stdin, .n = argc ? argc : 1, .fd = -1, .apart = i->apart, .with_empty = i->with_empty};
 }
 
 const char *cmd_input_name(const struct cmd_inputs *i)
@@ -73,7 +74,7 @@ struct akv_input *cmd_input(struct cmd_inputs *i)
         if (!i->reading) {
             i->any = true; /* its own error speaks, not "empty input" */
             cmd_input_done(i);
-        } else if (akv_input_kind(i->in) == AKV_KIND_EMPTY) {
+        } else if (akv_input_kind(i->in) == AKV_KIND_EMPTY && !i->with_empty) {
             cmd_input_done(i);
         }
     }

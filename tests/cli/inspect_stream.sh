@@ -63,6 +63,33 @@ for how in --verify "--verify --quick"; do
     t_err_line 'truncated'
 done
 t_run 0 akv-inspect --quick bad.akv # headers only
+t_begin "verify: files that are empty or nothing that is known are wrong, and the others are looked at"
+: >empty
+head -c 3000 a.tok >text
+t_run 1 akv-inspect --verify empty a.akv text b.akv
+t_is "$(grep -c ': ok: ' "$t_stdout")" 2 "good files"
+t_err '^akv-inspect: empty: empty input$'
+t_err '^akv-inspect: text: neither an akv stream nor a GGUF model$'
+t_begin "verify as JSON: a finding an object, and the totals, like akv-pin's"
+odd=$'odd\xff"name'
+cp bad.akv "$odd"
+head -c $((size - 1)) a.akv >cut.akv
+t_run 1 akv-inspect --verify --json a.akv bad.akv empty "$odd" b.akv cut.akv
+t_is "$(head -n -1 "$t_stdout" | jq -c '[keys_unsorted, .finding, .what]')" '[["finding","what","why"],"damaged","bad.akv"]
+[["finding","what","why"],"damaged","empty"]
+[["finding","what","why"],"damaged","odd�\"name"]
+[["finding","what","why"],"damaged","cut.akv"]' "the findings"
+t_is "$(head -n 1 "$t_stdout" | jq -r .why | grep -cE 'record [0-9]+ at offset [0-9]+: page [0-9]+: the body is damaged')" 1 "the reason"
+t_is "$(tail -n 1 "$t_stdout")" '{"files":6,"damaged":4,"unreadable":0,"pages":6,"tokens":280,"requests":2}' "the totals"
+t_is "$(wc -l <"$t_stderr")" 4 "lines on stderr"
+t_run 0 akv-inspect --verify --quick --json a.akv
+t_is "$(cat "$t_stdout")" '{"files":1,"damaged":0,"unreadable":0,"pages":3,"tokens":140,"requests":1}' "the totals of one"
+t_sh 1 'akv-inspect --verify --json -o findings <bad.akv'
+t_is "$(jq -c '[.finding, .what, .files]' findings)" '["damaged","standard input",null]
+[null,null,1]' "the findings on standard input"
+t_run 1 akv-inspect --verify --json empty
+t_is "$(jq -c .finding "$t_stdout")" '"damaged"
+null' "the findings of an empty file"
 
 t_begin "compared with itself, from a file or a pipe: equal, exit 0"
 t_run 0 akv-inspect --diff a.akv a.akv

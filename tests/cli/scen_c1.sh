@@ -55,8 +55,13 @@ entry=$(find .cache/akv/weights -type f -printf '%f\n' | grep -vxF -f kept)
 t_is "$(wc -w <<<"$entry")" 1 "entries more"
 cp ".cache/akv/weights/$(head -n 1 kept)" ".cache/akv/weights/$entry" # as if nothing about the file had changed
 t_is "$(root)" "$old" "the root by the stale digest"
+cp ".cache/akv/weights/$entry" stale
 t_run 1 akv-pin -s store --verify -m model.gguf
 t_err '^akv-pin: model.gguf: the weights have changed'
+t_out '^weights model.gguf: .*the weights have changed'
+cp stale ".cache/akv/weights/$entry"
+t_run 1 akv-pin -s store --verify -m model.gguf --json
+t_is "$(jq -c '[.finding, .what]' "$t_stdout" | tail -n 1)" '["weights","model.gguf"]' "the finding"
 t_is "$(root)" "$new" "the root after that"
 t_run 0 akv-pin -s store --verify -m model.gguf
 

@@ -103,6 +103,19 @@ rm -r store/quarantine
 t_run 0 akv-pin -s store --quarantine
 t_out_is /dev/null
 
+t_begin "names and reasons that are no UTF-8 are JSON nevertheless"
+odd=$'odd\xffstore'
+fresh
+printf '\xa5' | patch "store/$second" 60
+rm -rf "$odd" && mv store "$odd"
+sed -i 's/^made-by .*/made-by h\xffnd/' "$odd"/refs/*/b
+t_run 1 akv-pin -s "$odd" --verify --json
+found damaged 1
+jq -r 'select(.finding == "damaged").why' "$t_stdout" | grep -q '^odd�store/objects/' || t_fail "the reason has no place"
+t_run 0 akv-pin -s "$odd" --quarantine --json
+jq -r .reason "$t_stdout" | grep -q '^odd�store/objects/' || t_fail "the reason in quarantine has no place"
+t_run 0 akv-pin -s "$odd" --list --json
+t_is "$(jq -r 'select(.name == "b").made_by' "$t_stdout")" 'h�nd' "made_by"
 t_begin "not a file"
 fresh
 rm "store/$second" && mkdir "store/$second"
