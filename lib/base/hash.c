@@ -1,20 +1,17 @@
 #include "base/hash.h"
 
-#include <openssl/evp.h>
 #include <xxhash.h>
 
 #include "base/bytes.h"
 
 void akv_sha_begin(struct akv_sha *s)
 {
-    if (!s->ctx)
-        s->ctx = EVP_MD_CTX_new();
-    s->failed = !s->ctx || EVP_DigestInit_ex(s->ctx, EVP_sha256(), NULL) != 1;
+    s->failed = SHA256_Init(&s->ctx) != 1;
 }
 
 void akv_sha_add(struct akv_sha *s, const void *p, size_t n)
 {
-    if (!s->failed && n && EVP_DigestUpdate(s->ctx, p, n) != 1)
+    if (!s->failed && n && SHA256_Update(&s->ctx, p, n) != 1)
         s->failed = true;
 }
 
@@ -30,22 +27,17 @@ void akv_sha_field(struct akv_sha *s, const void *p, size_t n)
 
 int akv_sha_end(struct akv_sha *s, uint8_t out[AKV_SHA_BYTES], struct akv_err *err)
 {
-    if (s->failed || EVP_DigestFinal_ex(s->ctx, out, NULL) != 1)
+    if (s->failed || SHA256_Final(out, &s->ctx) != 1)
         return akv_fail(err, AKV_E_IO, "SHA-256: the OpenSSL digest failed");
     return 0;
-}
-
-void akv_sha_release(struct akv_sha *s)
-{
-    EVP_MD_CTX_free(s->ctx);
-    s->ctx = NULL;
 }
 
 int akv_sha256(uint8_t out[AKV_SHA_BYTES], const void *p, size_t n, struct akv_err *err)
 {
-    if (EVP_Digest(p, n, out, NULL, EVP_sha256(), NULL) != 1)
-        return akv_fail(err, AKV_E_IO, "SHA-256: the OpenSSL digest failed");
-    return 0;
+    struct akv_sha s;
+    akv_sha_begin(&s);
+    akv_sha_add(&s, p, n);
+    return akv_sha_end(&s, out, err);
 }
 
 uint64_t akv_xxh64(const void *p, size_t n)

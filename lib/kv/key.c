@@ -40,13 +40,11 @@ int akv_chain_keys(struct akv_key *keys, const uint32_t *ids, size_t n, struct a
 
 int akv_index_key(struct akv_key *out, const void *root, size_t root_len, const struct akv_key *page, struct akv_err *err)
 {
-    struct akv_sha sha = {0};
+    struct akv_sha sha;
     akv_sha_begin(&sha);
     akv_sha_field(&sha, root, root_len);
     akv_sha_field(&sha, page->b, sizeof page->b);
-    int rc = akv_sha_end(&sha, out->b, err);
-    akv_sha_release(&sha);
-    return rc;
+    return akv_sha_end(&sha, out->b, err);
 }
 
 bool akv_key_eq(const struct akv_key *a, const struct akv_key *b)
@@ -62,7 +60,7 @@ static int by_tag(const void *a, const void *b)
 
 int akv_root_hash(struct akv_key *out, const struct akv_root_field *fields, size_t n, struct akv_err *err)
 {
-    struct akv_sha sha = {0};
+    struct akv_sha sha;
     const struct akv_root_field **sorted = akv_alloc(n, sizeof *sorted, err);
     int rc = sorted ? 0 : AKV_E_IO;
     if (rc < 0)
@@ -88,7 +86,6 @@ int akv_root_hash(struct akv_key *out, const struct akv_root_field *fields, size
     }
     rc = akv_sha_end(&sha, out->b, err);
 out:
-    akv_sha_release(&sha);
     free(sorted);
     return rc;
 }

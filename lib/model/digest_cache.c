@@ -44,7 +44,7 @@ static void add_host(struct akv_sha *s)
 static bool entry_name(char name[AKV_SHA_HEX], const struct akv_stamp *st)
 {
     const uint64_t parts[] = {st->dev, st->ino, st->size, (uint64_t)st->mtime_ns, (uint64_t)st->ctime_ns};
-    struct akv_sha s = {0};
+    struct akv_sha s;
     uint8_t digest[AKV_SHA_BYTES], le[8];
     akv_sha_begin(&s);
     add_host(&s);
@@ -53,7 +53,6 @@ static bool entry_name(char name[AKV_SHA_HEX], const struct akv_stamp *st)
         akv_sha_field(&s, le, sizeof le);
     }
     int rc = akv_sha_end(&s, digest, NULL);
-    akv_sha_release(&s);
     akv_hex(name, digest, sizeof digest);
     return rc == 0;
 }

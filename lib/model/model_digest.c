@@ -149,7 +149,7 @@ int akv_model_digest(const struct akv_model *m, struct akv_pool *pool, const cha
                      struct akv_err *err)
 {
     const struct akv_gguf *g = &m->gguf;
-    struct akv_sha s = {0};
+    struct akv_sha s;
     if (!m->arch)
         return akv_fail(err, AKV_E_USAGE, "%s: opened for its vocabulary only: no weights to hash", g->path);
     uint8_t(*sha)[AKV_SHA_BYTES] = akv_alloc(g->n_tensors, sizeof *sha, err);
@@ -163,7 +163,6 @@ int akv_model_digest(const struct akv_model *m, struct akv_pool *pool, const cha
         add_hparams(&s, m);
         rc = akv_sha_end(&s, out, err);
     }
-    akv_sha_release(&s);
     free(sha);
     return rc;
 }

@@ -43,7 +43,7 @@ static int add_kv(struct akv_sha *sha, const struct akv_gguf_kv *kv, const struc
 
 int akv_tok_compute_digest(uint8_t digest[AKV_SHA_BYTES], const struct akv_gguf *g, const char *pre_name, struct akv_err *err)
 {
-    struct akv_sha sha = {0};
+    struct akv_sha sha;
     size_t n = 0;
     int rc = 0;
     const struct akv_gguf_kv **list = akv_alloc(g->n_kv, sizeof *list, err);
@@ -70,7 +70,6 @@ int akv_tok_compute_digest(uint8_t digest[AKV_SHA_BYTES], const struct akv_gguf 
         rc = akv_sha_end(&sha, digest, err);
     }
 out:
-    akv_sha_release(&sha);
     akv_buf_release(&pre);
     free(list);
     return rc;

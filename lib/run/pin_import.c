@@ -216,7 +216,6 @@ int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char *name, 
         rc = akv_reader_all_tips(in->reader, &tips, &n_tips, err);
     if (rc == 0)
         rc = pin_tips(&p, name, tips, n_tips, err);
-    akv_sha_release(&p.sha);
     akv_head_release(&p.head);
     akv_coder_release(&p.coder);
     akv_buf_release(&p.body);

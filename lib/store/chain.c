@@ -57,7 +57,7 @@ int akv_chain_trace(struct akv_store *s, const struct akv_key *root, const struc
 
 int akv_chain_sum(struct akv_ref *ref, const struct akv_link *links, size_t n, struct akv_err *err)
 {
-    struct akv_sha sha = {0};
+    struct akv_sha sha;
     akv_sha_begin(&sha);
     ref->n_tokens = ref->bytes = 0;
     for (size_t i = 0; i < n; i++) {
@@ -65,9 +65,7 @@ int akv_chain_sum(struct akv_ref *ref, const struct akv_link *links, size_t n, s
         ref->bytes += links[i].bytes;
         akv_sha_add(&sha, links[i].raw_sha, AKV_SHA_BYTES);
     }
-    int rc = akv_sha_end(&sha, ref->content, err);
-    akv_sha_release(&sha);
-    return rc;
+    return akv_sha_end(&sha, ref->content, err);
 }
 
 int akv_chain_of(struct akv_store *s, const struct akv_ref *ref, struct akv_link **links, size_t *n, struct akv_err *err)

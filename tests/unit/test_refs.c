@@ -25,7 +25,7 @@ static void put_and_get(void **state)
     struct akv_store *s = open_new();
     struct akv_ref ref = make_ref("agent one", &head, &chain.pages[2]), got;
     struct akv_err err = {0};
-    struct akv_sha sha = {0};
+    struct akv_sha sha;
     uint8_t content[32];
     uint64_t bytes = 0;
     akv_sha_begin(&sha);
@@ -34,7 +34,6 @@ static void put_and_get(void **state)
         akv_sha_add(&sha, chain.pages[i].rec.raw_sha, 32);
     }
     assert_ok(akv_sha_end(&sha, content, &err), &err);
-    akv_sha_release(&sha);
     assert_ok(akv_store_ref_put(s, &ref, &err), &err);
     assert_int_equal(akv_store_ref_get(s, "agent one", NULL, &got, &err), 1);
     assert_string_equal(got.name, "agent one");
