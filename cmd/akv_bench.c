@@ -164,7 +164,7 @@ void bench_need_model(struct bench *b)
 {
     struct akv_err err = {0};
     char *about;
-    b->model = cmd_model(&b->o, 0);
+    b->model = cmd_model(&b->o, AKV_MODEL_DECODE_ONLY);
     if (akv_inspect_model(b->o.model, b->o.pre, &about, &err) < 0)
         cmd_die_err(&err);
     b->about = json_loads(about, 0, NULL);

@@ -269,7 +269,7 @@ int main(int argc, char **argv)
     cmd_out_open(&t.out, t.o.out, false);
     struct cmd_inputs inputs = {0};
     cmd_first_input(&inputs, argc - optind, argv + optind);
-    t.model = cmd_model(&t.o, 0);
+    t.model = cmd_model(&t.o, AKV_MODEL_DECODE_ONLY);
     struct akv_session_opts so = {0};
     struct akv_session *s = cmd_session(&t.o, t.model, &so);
     cmd_each_request(&inputs, s, answer, &t);

@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     struct inspect t = {0};
     options(&t, argc, argv);
     if (t.text || (t.explain && t.o.model))
-        t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
+        t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY | AKV_MODEL_DECODE_ONLY);
     cmd_out_open(&t.out, t.o.out, t.raw);
     int no = 0; /* the answer is no: exit status 1 */
     if (t.explain)

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     cmd_out_open(&out, t.o.out, true);
     struct cmd_inputs inputs = {0};
     cmd_first_input(&inputs, argc - optind, argv + optind);
-    struct akv_model *m = cmd_model(&t.o, 0);
+    struct akv_model *m = cmd_model(&t.o, AKV_MODEL_DECODE_ONLY);
     struct akv_session_opts so = {0};
     struct akv_session *s = cmd_session(&t.o, m, &so);
     struct akv_err err = {0};

@@ -291,7 +291,7 @@ int main(int argc, char **argv)
     open_normaliser(&t);
     bool needs_model = t.mode != RENDER || !t.template_path;
     if (needs_model)
-        t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY);
+        t.model = cmd_model(&t.o, AKV_MODEL_VOCAB_ONLY | (t.mode == DECODE ? AKV_MODEL_DECODE_ONLY : 0));
     cmd_out_open(&t.out, t.o.out, false);
     cmd_at_once = t.chat.normaliser != NULL; /* jq stops for nobody */
     struct cmd_inputs inputs = {0};

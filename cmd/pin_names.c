@@ -29,8 +29,8 @@ static struct akv_model *find_model(struct pin *t)
     struct akv_model *m = NULL;
     struct akv_err err = {0};
     if (t->model_given)
-        return cmd_model(&t->o, 0);
-    if (t->o.model && *t->o.model && akv_model_open(&m, t->o.model, 0, NULL, &err) < 0)
+        return cmd_model(&t->o, AKV_MODEL_DECODE_ONLY);
+    if (t->o.model && *t->o.model && akv_model_open(&m, t->o.model, AKV_MODEL_DECODE_ONLY, NULL, &err) < 0)
         cmd_detail("%s", err.msg);
     return m;
 }
@@ -55,7 +55,7 @@ void pin_root_of_model(struct pin *t)
 {
     struct akv_session_opts so = {0};
     struct akv_err err = {0};
-    struct akv_model *m = cmd_model(&t->o, 0);
+    struct akv_model *m = cmd_model(&t->o, AKV_MODEL_DECODE_ONLY);
     struct akv_session *s = cmd_session(&t->o, m, &so);
     char *text;
     if (akv_session_root(s, &text, &err) < 0)

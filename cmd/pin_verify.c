@@ -55,7 +55,7 @@ static int with_model(struct pin *t, const struct akv_store_work *w, struct akv_
 {
     struct akv_session_opts so = {0};
     struct akv_recomputed done = {0};
-    struct akv_model *m = cmd_model(&t->o, 0);
+    struct akv_model *m = cmd_model(&t->o, AKV_MODEL_DECODE_ONLY);
     struct akv_session *s = cmd_session(&t->o, m, &so);
     int rc = akv_session_check_weights(s, err);
     if (rc == AKV_E_NO)

@@ -46,7 +46,8 @@ AKV_API const char *akv_version(void);
 
 struct akv_model;
 
-#define AKV_MODEL_VOCAB_ONLY 1u /* only the tokenizer.* keys: any architecture, tensors not needed */
+#define AKV_MODEL_VOCAB_ONLY 1u  /* only the tokenizer.* keys: any architecture, tensors not needed */
+#define AKV_MODEL_DECODE_ONLY 2u /* ids become text, but no text ids: opens in a fraction of the time and memory */
 
 /* pre: the pre-tokenizer to use whatever the file says, or NULL. */
 AKV_API int akv_model_open(struct akv_model **out, const char *path, unsigned flags, const char *pre, struct akv_err *err);

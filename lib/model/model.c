@@ -29,10 +29,10 @@ static int load_network(struct akv_model *m, struct akv_buf *notes, struct akv_e
     return 0;
 }
 
-static int load_tokenizer(struct akv_model *m, const char *pre, struct akv_buf *notes, struct akv_err *err)
+static int load_tokenizer(struct akv_model *m, const char *pre, unsigned flags, struct akv_buf *notes, struct akv_err *err)
 {
     char *warnings = NULL;
-    int rc = akv_tok_open(&m->tok, &m->gguf, pre, &warnings, err);
+    int rc = akv_tok_open(&m->tok, &m->gguf, pre, flags & AKV_MODEL_DECODE_ONLY ? AKV_TOK_DECODE_ONLY : 0, &warnings, err);
     if (warnings)
         akv_note(notes, "%s", warnings);
     free(warnings);
@@ -67,7 +67,7 @@ int akv_model_load_pre(struct akv_model **out, const char *path, unsigned flags,
     if (rc == 0 && !vocab_only)
         rc = load_network(m, &notes, err);
     if (rc == 0)
-        rc = load_tokenizer(m, pre, &notes, err);
+        rc = load_tokenizer(m, pre, flags, &notes, err);
     if (rc < 0)
         goto out;
     m->warnings = akv_notes_take(&notes);
@@ -106,7 +106,7 @@ int akv_model_load_parts(struct akv_model **out, const char *path, const char *p
         akv_note(&notes, "%s", m->gguf.warnings);
     if (!whys->file.code)
         try_network(m, &notes, &whys->network);
-    load_tokenizer(m, pre, &notes, &whys->tokenizer);
+    load_tokenizer(m, pre, 0, &notes, &whys->tokenizer);
     m->warnings = akv_notes_take(&notes);
     *out = m;
     m = NULL;

@@ -89,7 +89,8 @@ struct akv_model {
 };
 
 /*
- * flags: AKV_MODEL_VOCAB_ONLY of akv.h: only the tokenizer.* keys are read; hp, layers and tensors stay zero.
+ * flags of akv.h: AKV_MODEL_VOCAB_ONLY: only the tokenizer.* keys are read; hp, layers and tensors stay zero. AKV_MODEL_DECODE_ONLY:
+ * the tokenizer as by AKV_TOK_DECODE_ONLY.
  * AKV_E_INPUT: damaged or inconsistent, a norm weight that is not finite. AKV_E_INCOMPAT: an architecture, tensor type, RoPE
  * scaling or tensor that this version cannot compute with: anything that would change the answer is refused, never passed over.
  */

@@ -32,7 +32,9 @@ static int open_parts(struct akv_tok *t, const struct akv_gguf *g, const char *p
     int rc = find_kind(t, g, err);
     if (rc == 0)
         rc = akv_tokvocab_open(&t->vocab, g, warn, err);
-    if (rc == 0)
+    if (rc == 0 && !t->decode_only)
+        rc = akv_tokvocab_index(&t->vocab, g, warn, err);
+    if (rc == 0 && !t->decode_only)
         rc = akv_tokspecial_open(&t->user, &t->vocab, false, t->kind->space_mark, NULL, err);
     if (rc == 0)
         rc = akv_tokspecial_open(&t->all, &t->vocab, true, t->kind->space_mark, warn, err);
@@ -45,7 +47,8 @@ static int open_parts(struct akv_tok *t, const struct akv_gguf *g, const char *p
     return rc;
 }
 
-int akv_tok_open(struct akv_tok **out, const struct akv_gguf *g, const char *pre, char **warnings, struct akv_err *err)
+int akv_tok_open(struct akv_tok **out, const struct akv_gguf *g, const char *pre, unsigned flags, char **warnings,
+                 struct akv_err *err)
 {
     struct akv_buf warn;
     akv_buf_init(&warn, 0);
@@ -53,6 +56,8 @@ int akv_tok_open(struct akv_tok **out, const struct akv_gguf *g, const char *pre
     if (warnings)
         *warnings = NULL;
     struct akv_tok *t = akv_alloc(1, sizeof *t, err);
+    if (t)
+        t->decode_only = flags & AKV_TOK_DECODE_ONLY;
     int rc = t ? open_parts(t, g, pre, &warn, err) : AKV_E_IO;
     if (rc == 0)
         rc = akv_buf_check(&warn, "tokenizer warnings", err);

@@ -27,8 +27,12 @@ void akv_ids_release(struct akv_ids *ids);
  * inconsistent tokenizer.* key: AKV_E_INPUT; an unknown tokenizer model or pre name: AKV_E_INCOMPAT with the name and the list of
  * those known. Harmless oddities (repeated tokens, merges that mean nothing, bos or eos outside the vocabulary, which then count as
  * absent) are joined by newlines in *warnings (malloc'd, NULL if none; may be NULL to ignore).
+ * flags: AKV_TOK_DECODE_ONLY leaves out the tables for text, which are most of the time and memory: encoding is then AKV_E_USAGE, and
+ * nothing is said about single merges or token texts.
  */
-int akv_tok_open(struct akv_tok **out, const struct akv_gguf *g, const char *pre, char **warnings, struct akv_err *err);
+#define AKV_TOK_DECODE_ONLY 1u
+int akv_tok_open(struct akv_tok **out, const struct akv_gguf *g, const char *pre, unsigned flags, char **warnings,
+                 struct akv_err *err);
 void akv_tok_free(struct akv_tok *t);
 
 uint32_t akv_tok_n_vocab(const struct akv_tok *t);

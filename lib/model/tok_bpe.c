@@ -70,12 +70,12 @@ static int open_bpe(struct akv_tok *t, const struct akv_gguf *g, const char *pre
     int rc = find_row(&row, g, pre, warn, err);
     if (rc < 0)
         return rc;
-    rc = akv_tokmerges_open(&b->merges, &t->vocab, g, warn, err);
-    if (rc < 0)
-        return rc;
     t->pre_name = row->name;
     t->add_bos = row->flags & AKV_TOKPRE_ADD_BOS;
-    return akv_tokpre_open(&b->pre, row, err);
+    if (t->decode_only)
+        return akv_tokmerges_check(g, err);
+    rc = akv_tokmerges_open(&b->merges, &t->vocab, g, warn, err);
+    return rc < 0 ? rc : akv_tokpre_open(&b->pre, row, err);
 }
 
 static void close_bpe(struct akv_tok *t)

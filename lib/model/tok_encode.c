@@ -72,6 +72,8 @@ int akv_tok_encode_offsets(const struct akv_tok *t, const char *text, size_t len
     size_t n_ids = ids->n, n_offsets = offsets ? offsets->n : 0;
     void *run = NULL;
     int rc = 0;
+    if (t->decode_only)
+        return akv_fail(err, AKV_E_USAGE, "tokenizer: opened for decoding only");
     if (len >= UINT32_MAX)
         return akv_fail(err, AKV_E_INPUT, "text: %zu bytes are more than a tokenizer takes at once (%u)", len, UINT32_MAX - 1);
     bool special = flags & AKV_TOK_ADD_SPECIAL;

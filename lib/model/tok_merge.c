@@ -174,10 +174,8 @@ static int add_merges(struct akv_tokmerges *m, const struct akv_tokvocab *v, con
     return rc;
 }
 
-int akv_tokmerges_open(struct akv_tokmerges *m, const struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn,
-                       struct akv_err *err)
+int akv_tokmerges_check(const struct akv_gguf *g, struct akv_err *err)
 {
-    *m = (struct akv_tokmerges){0};
     const struct akv_gguf_kv *kv = akv_gguf_find(g, KEY_MERGES);
     if (!kv)
         return akv_fail(err, AKV_E_INPUT, "%s: " KEY_MERGES ": the key is missing", g->path);
@@ -187,10 +185,21 @@ int akv_tokmerges_open(struct akv_tokmerges *m, const struct akv_tokvocab *v, co
     if (kv->n >= UINT32_MAX / 2)
         return akv_fail(err, AKV_E_INPUT, "%s: " KEY_MERGES " at byte %llu: %llu merges", g->path, (unsigned long long)kv->offset,
                         (unsigned long long)kv->n);
+    return 0;
+}
+
+int akv_tokmerges_open(struct akv_tokmerges *m, const struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn,
+                       struct akv_err *err)
+{
+    *m = (struct akv_tokmerges){0};
+    int rc = akv_tokmerges_check(g, err);
+    if (rc < 0)
+        return rc;
+    const struct akv_gguf_kv *kv = akv_gguf_find(g, KEY_MERGES);
     m->n_slots = (uint32_t)(kv->n + kv->n / 2 + 16);
     m->slots = akv_tok_alloc_table(m->n_slots, sizeof *m->slots, err);
     char *joined = akv_alloc(v->max_len, 1, err);
-    int rc = AKV_E_IO;
+    rc = AKV_E_IO;
     if (!m->slots || !joined)
         goto out;
     for (unsigned b = 0; b < 256; b++) {

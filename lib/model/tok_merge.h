@@ -18,6 +18,8 @@ struct akv_tokmerges {
     uint32_t byte_id[256]; /* the token of a byte, or AKV_TOKVOCAB_NONE */
 };
 
+/* Whether tokenizer.ggml.merges is there and such an array; its entries are not looked at. */
+int akv_tokmerges_check(const struct akv_gguf *g, struct akv_err *err);
 /* Read tokenizer.ggml.merges. Odd entries are ignored with a warning. */
 int akv_tokmerges_open(struct akv_tokmerges *m, const struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn,
                        struct akv_err *err);

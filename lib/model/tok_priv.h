@@ -20,7 +20,7 @@ struct akv_tokkind {
     bool space_mark;   /* U+2581 stands for a space in token texts */
     /*
      * Fill t->kind_data; pre as in akv_tok_open(). Sets t->pre_name, and what holds where the file says nothing: t->add_bos, and
-     * t->bos, t->eos and t->unk, which are AKV_TOK_NONE before.
+     * t->bos, t->eos and t->unk, which are AKV_TOK_NONE before. With t->decode_only it checks the keys and fills what decode reads.
      */
     int (*open)(struct akv_tok *t, const struct akv_gguf *g, const char *pre, struct akv_buf *warn, struct akv_err *err);
     void (*close)(struct akv_tok *t); /* safe after a failed open */
@@ -43,6 +43,7 @@ extern const struct akv_tokkind akv_tokkind_bpe, akv_tokkind_spm;
 struct akv_tok {
     const struct akv_tokkind *kind;
     void *kind_data;
+    bool decode_only;
     struct akv_tokvocab vocab;
     struct akv_tokspecial user, all; /* recognised always; recognised with AKV_TOK_SPECIAL */
     const char *pre_name;

@@ -67,7 +67,7 @@ static int open_spm(struct akv_tok *t, const struct akv_gguf *g, const char *pre
     t->pre_name = "default";
     t->add_bos = true;
     set_default_ends(t);
-    return akv_tokspm_open(spm, &t->vocab, g, warn, err);
+    return akv_tokspm_open(spm, &t->vocab, g, t->decode_only, warn, err);
 }
 
 static void close_spm(struct akv_tok *t)

@@ -23,9 +23,12 @@ struct akv_tokspm {
     uint32_t inner[256][8];               /* bit b of [a]: some token has byte a before byte b, in space form */
 };
 
-/* Reads scores and add_space_prefix. Errors and warnings as in akv_tok_open(). Owns nothing. */
-int akv_tokspm_open(struct akv_tokspm *m, const struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn,
-                    struct akv_err *err);
+/*
+ * Reads scores and add_space_prefix; decode_only: no single score, and not the texts. Errors and warnings as in akv_tok_open(). Owns
+ * nothing.
+ */
+int akv_tokspm_open(struct akv_tokspm *m, const struct akv_tokvocab *v, const struct akv_gguf *g, bool decode_only,
+                    struct akv_buf *warn, struct akv_err *err);
 
 /* Whether no token reaches over the border between byte a and byte b of text in space form. */
 static inline bool akv_tokspm_parts(const struct akv_tokspm *m, char a, char b)

@@ -59,12 +59,17 @@ static int read_scores(struct akv_tokspm *m, const struct akv_gguf *g, struct ak
     if (kv->n != m->vocab->n)
         return akv_fail(err, AKV_E_INPUT, "%s: " KEY_SCORES " at byte %llu: %llu scores for %u tokens", g->path,
                         (unsigned long long)kv->offset, (unsigned long long)kv->n, m->vocab->n);
-    for (uint64_t i = 0; i < kv->n; i++) {
-        if (isnan(akv_gguf_array_f32(kv, i)))
-            return akv_fail(err, AKV_E_INPUT, "%s: " KEY_SCORES " at byte %llu: the score of token %llu is not a number", g->path,
-                            (unsigned long long)kv->offset, (unsigned long long)i);
-    }
     m->scores = kv;
+    return 0;
+}
+
+static int check_scores(const struct akv_tokspm *m, const struct akv_gguf *g, struct akv_err *err)
+{
+    for (uint64_t i = 0; i < m->scores->n; i++) {
+        if (isnan(akv_gguf_array_f32(m->scores, i)))
+            return akv_fail(err, AKV_E_INPUT, "%s: " KEY_SCORES " at byte %llu: the score of token %llu is not a number", g->path,
+                            (unsigned long long)m->scores->offset, (unsigned long long)i);
+    }
     return 0;
 }
 
@@ -120,8 +125,8 @@ static void read_texts(struct akv_tokspm *m, struct akv_buf *warn)
         akv_buf_printf(warn, "tokenizer.ggml.tokens: %u tokens of type byte are not written <0xXX> and are never made\n", n_odd);
 }
 
-int akv_tokspm_open(struct akv_tokspm *m, const struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn,
-                    struct akv_err *err)
+int akv_tokspm_open(struct akv_tokspm *m, const struct akv_tokvocab *v, const struct akv_gguf *g, bool decode_only,
+                    struct akv_buf *warn, struct akv_err *err)
 {
     *m = (struct akv_tokspm){.vocab = v, .prefix = true, .shortest_run = UINT32_MAX};
     memset(m->byte_id, 0xff, sizeof m->byte_id);
@@ -133,8 +138,10 @@ int akv_tokspm_open(struct akv_tokspm *m, const struct akv_tokvocab *v, const st
         rc = akv_gguf_bool(g, "tokenizer.ggml.add_space_prefix", &m->prefix, err);
     if (rc < 0)
         return rc;
+    if (decode_only)
+        return 0;
     read_texts(m, warn);
-    return 0;
+    return check_scores(m, g, err);
 }
 
 /* --- merging --- */

@@ -109,7 +109,7 @@ static int read_types(struct akv_tokvocab *v, const struct akv_gguf *g, struct a
                         (unsigned long long)kv->offset, (unsigned long long)kv->n, v->n);
     uint32_t n_odd = 0;
     for (uint32_t i = 0; i < v->n; i++) {
-        uint32_t type = akv_gguf_array_u32(kv, i);
+        uint32_t type = akv_get_u32(kv->value + (size_t)i * 4);
         if (type >= AKV_TOKTYPE_NORMAL && type <= AKV_TOKTYPE_BYTE)
             v->type[i] = (uint8_t)type;
         else
@@ -120,7 +120,7 @@ static int read_types(struct akv_tokvocab *v, const struct akv_gguf *g, struct a
     return 0;
 }
 
-static int index_texts(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err)
+int akv_tokvocab_index(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err)
 {
     v->n_slots = v->n + v->n / 2 + 16;
     v->slots = akv_tok_alloc_table(v->n_slots, sizeof *v->slots, err);
@@ -152,8 +152,6 @@ int akv_tokvocab_open(struct akv_tokvocab *v, const struct akv_gguf *g, struct a
     int rc = read_tokens(v, g, err);
     if (rc == 0)
         rc = read_types(v, g, warn, err);
-    if (rc == 0)
-        rc = index_texts(v, g, warn, err);
     return rc;
 }
 

@@ -49,6 +49,8 @@ struct akv_tokvocab {
 
 /* Read tokens and token_type. Errors and warnings as in akv_tok_open(). */
 int akv_tokvocab_open(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err);
+/* The table by text, for all that finds. */
+int akv_tokvocab_index(struct akv_tokvocab *v, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err);
 void akv_tokvocab_close(struct akv_tokvocab *v); /* safe on a zeroed or failed object */
 
 __extension__ typedef unsigned __int128 akv_tokwide;

@@ -334,6 +334,7 @@ static void open_random(struct plain *p, uint64_t *seed)
     open_plain(&p->r, tokens, N);
     akv_buf_init(&warn, 0);
     assert_ok(akv_tokvocab_open(&p->v, &p->r.gguf, &warn, &p->r.err), &p->r.err);
+    assert_ok(akv_tokvocab_index(&p->v, &p->r.gguf, &warn, &p->r.err), &p->r.err);
     p->scores = akv_gguf_find(&p->r.gguf, G "scores");
     akv_buf_release(&warn);
 }
@@ -452,7 +453,7 @@ static void changed_bytes(void **state)
             copy[100 + rig_random(&seed) % (f.b.len - 100)] = (char)rig_random(&seed);
         assert_int_equal(pwrite(fd, copy, f.b.len, 0), (ssize_t)f.b.len);
         akv_buf_init(&out, 0);
-        if (akv_gguf_open_keys(&r.gguf, name, &r.err) == 0 && akv_tok_open(&r.tok, &r.gguf, NULL, &r.warnings, &r.err) == 0) {
+        if (akv_gguf_open_keys(&r.gguf, name, &r.err) == 0 && akv_tok_open(&r.tok, &r.gguf, NULL, 0, &r.warnings, &r.err) == 0) {
             n_opened++;
             assert_ok(akv_tok_encode(r.tok, copy, f.b.len, AKV_TOK_SPECIAL, &ids, NULL, &r.err), &r.err);
             assert_ok(akv_tok_decode(r.tok, ids.v, ids.n, false, &out, &r.err), &r.err);

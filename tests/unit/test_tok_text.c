@@ -45,6 +45,7 @@ static bool load(struct loaded *l, const char *name)
         return false;
     akv_buf_init(&warn, 0);
     assert_ok(akv_tokvocab_open(&l->vocab, &l->r.gguf, &warn, &l->r.err), &l->r.err);
+    assert_ok(akv_tokvocab_index(&l->vocab, &l->r.gguf, &warn, &l->r.err), &l->r.err);
     assert_ok(akv_tokmerges_open(&l->merges, &l->vocab, &l->r.gguf, &warn, &l->r.err), &l->r.err);
     akv_buf_release(&warn);
     return true;

@@ -402,7 +402,7 @@ static void changed_bytes(void **state)
             copy[rig_random(&seed) % 12000] = (char)rig_random(&seed);
         assert_int_equal(pwrite(fd, copy, n, 0), (ssize_t)n);
         akv_buf_init(&out, 0);
-        if (akv_gguf_open_keys(&r.gguf, name, &r.err) == 0 && akv_tok_open(&r.tok, &r.gguf, NULL, &r.warnings, &r.err) == 0) {
+        if (akv_gguf_open_keys(&r.gguf, name, &r.err) == 0 && akv_tok_open(&r.tok, &r.gguf, NULL, 0, &r.warnings, &r.err) == 0) {
             n_opened++;
             assert_ok(akv_tok_encode(r.tok, copy, 2000, AKV_TOK_SPECIAL, &ids, NULL, &r.err), &r.err);
             assert_ok(akv_tok_decode(r.tok, ids.v, ids.n, false, &out, &r.err), &r.err);
