@@ -115,12 +115,16 @@ static void lay_out(struct akv_engine *e, struct plan *p)
     e->part_o = part(p, n_parts, hp->dim_v * sizeof *e->part_o);
     e->x = part(p, rows * hp->n_embd, sizeof *e->x);
     e->h = part(p, rows * hp->n_embd, sizeof *e->h);
+    const size_t shared = p->bytes; /* attention is done with its own when the feed-forward block begins */
     e->q = part(p, rows * hp->n_heads, hp->dim_k * sizeof *e->q);
     e->k = part(p, rows * hp->n_kv_heads, hp->dim_k * sizeof *e->k);
     e->v = part(p, rows * hp->n_kv_heads, hp->dim_v * sizeof *e->v);
     e->att = part(p, rows, heads_v * sizeof *e->att);
+    const size_t end = p->bytes;
+    p->bytes = shared;
     e->gate = part(p, rows * hp->n_ff, sizeof *e->gate);
     e->up = part(p, rows * hp->n_ff, sizeof *e->up);
+    p->bytes = larger(p->bytes, end);
     e->act_q = part(p, rows, widest);
     e->act_d = part(p, rows * (widest / AKV_QBLOCK), sizeof *e->act_d);
     e->act_sum = part(p, rows * (widest / 16), sizeof *e->act_sum);

@@ -70,7 +70,7 @@ struct akv_engine {
     float *h;                     /* [rows][n_embd] normed input, then output of the last projection */
     float *q, *k, *v;             /* [rows][heads * dim] */
     float *att;                   /* [rows][n_heads * dim_v] */
-    float *gate, *up;             /* [rows][n_ff] */
+    float *gate, *up;             /* [rows][n_ff]; over q, k, v and att */
     int8_t *act_q;                /* the quantised form of the input in hand */
     float *act_d;
     int32_t *act_sum;

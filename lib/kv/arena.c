@@ -12,6 +12,8 @@
 #define MAX_HEADS 1024u
 #define MAX_DIM 4096u
 
+#define HUGE_PAGE ((size_t)2 << 20) /* a huge page */
+
 struct akv_arena {
     struct akv_geom geom;
     size_t n_pages, page_bytes, map_bytes;
@@ -90,17 +92,18 @@ int akv_arena_open(struct akv_arena **out, const struct akv_geom *g, size_t n_pa
     a->buckets = akv_alloc(a->n_buckets, sizeof *a->buckets, err);
     if (!a->pages || !a->buckets)
         goto fail;
-    a->map_bytes = n_pages * a->page_bytes;
+    a->map_bytes = n_pages * a->page_bytes + HUGE_PAGE;
     void *map = mmap(NULL, a->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) {
         akv_fail_errno(err, "arena: %zu pages of %zu bytes", n_pages, a->page_bytes);
         goto fail;
     }
     a->map = map;
-    /* Restoring writes pages faster than small faults come; the advice is not needed to work. */
-    (void)madvise(map, a->map_bytes, MADV_HUGEPAGE);
+    /* Restoring writes pages faster than small faults come; the advice is not needed to work. Whole huge pages from the first one on. */
+    uint8_t *first = a->map + (HUGE_PAGE - (uintptr_t)map % HUGE_PAGE) % HUGE_PAGE;
+    (void)madvise(first, n_pages * a->page_bytes, MADV_HUGEPAGE);
     for (size_t i = n_pages; i-- > 0;) {
-        a->pages[i].kv = a->map + i * a->page_bytes;
+        a->pages[i].kv = first + i * a->page_bytes;
         put_unused(a, &a->pages[i]);
     }
     *out = a;
