@@ -43,7 +43,7 @@ static int open_parts(struct akv_tok *t, const struct akv_gguf *g, const char *p
     if (rc == 0)
         rc = akv_tok_find_ends(t, g, warn, err);
     if (rc == 0)
-        rc = akv_tok_compute_digest(t->digest, g, t->pre_name, err);
+        rc = akv_tokdigest_open(&t->digest, g, t->pre_name, err);
     return rc;
 }
 
@@ -81,6 +81,7 @@ void akv_tok_free(struct akv_tok *t)
         return;
     if (t->kind)
         t->kind->close(t);
+    akv_tokdigest_close(t->digest);
     akv_tokspecial_close(&t->all);
     akv_tokspecial_close(&t->user);
     akv_tokvocab_close(&t->vocab);
@@ -139,7 +140,7 @@ bool akv_tok_add_eos(const struct akv_tok *t)
 
 const uint8_t *akv_tok_digest(const struct akv_tok *t)
 {
-    return t->digest;
+    return akv_tokdigest_get(t->digest);
 }
 
 const char *akv_tok_pre(const struct akv_tok *t)

@@ -57,7 +57,7 @@ bool akv_tok_add_eos(const struct akv_tok *t);                    /* and append 
  *   field("pre=" name)
  * field(b) is the length of b as u32 little-endian, then b. The value type is GGUF's number (8 string, 9 array ...). The value is
  * what stands in the file after that number: a string with its u64 length, an array with its u32 element type and u64 count.
- * name is the pre-tokenizer in use, as written in the file or given as an override.
+ * name is the pre-tokenizer in use, as written in the file or given as an override. The first call does the work.
  */
 const uint8_t *akv_tok_digest(const struct akv_tok *t);
 

@@ -1,3 +1,5 @@
+#include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +8,15 @@
 #include "model/tok_priv.h"
 
 #define ARRAY_HEAD 12 /* bytes between the type of an array value and its first element: u32 element type, u64 count */
+
+/* Made when it is first asked for: to hash a vocabulary takes as long as to open it for decoding. */
+struct akv_tokdigest {
+    const struct akv_gguf *g;
+    const char *pre_name;
+    pthread_mutex_t lock;
+    bool known;
+    uint8_t sha[AKV_SHA_BYTES];
+};
 
 static bool starts_with(struct akv_str s, const char *prefix)
 {
@@ -18,59 +29,64 @@ static bool counts(struct akv_str key)
     return starts_with(key, "tokenizer.") && !starts_with(key, "tokenizer.chat_template");
 }
 
-static int by_key(const void *pa, const void *pb)
+int akv_tokdigest_open(struct akv_tokdigest **out, const struct akv_gguf *g, const char *pre_name, struct akv_err *err)
 {
-    struct akv_str a = (*(const struct akv_gguf_kv *const *)pa)->key, b = (*(const struct akv_gguf_kv *const *)pb)->key;
-    int c = memcmp(a.s, b.s, a.len < b.len ? a.len : b.len);
-    if (c == 0 && a.len != b.len)
-        c = a.len < b.len ? -1 : 1;
-    return c;
+    for (uint64_t i = 0; i < g->n_kv; i++) {
+        const struct akv_gguf_kv *kv = &g->kv[i];
+        if (counts(kv->key) && kv->bytes > UINT32_MAX - ARRAY_HEAD)
+            return akv_fail(err, AKV_E_INPUT, "%s: %s: %zu bytes are too many for a tokenizer key", g->path,
+                            akv_str_show(kv->key).s, kv->bytes);
+    }
+    struct akv_tokdigest *d = akv_alloc(1, sizeof *d, err);
+    if (!d)
+        return AKV_E_IO;
+    *d = (struct akv_tokdigest){.g = g, .pre_name = pre_name};
+    pthread_mutex_init(&d->lock, NULL);
+    *out = d;
+    return 0;
 }
 
-static int add_kv(struct akv_sha *sha, const struct akv_gguf_kv *kv, const struct akv_gguf *g, struct akv_err *err)
+void akv_tokdigest_close(struct akv_tokdigest *d)
+{
+    if (!d)
+        return;
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static void add_kv(struct akv_sha *sha, const struct akv_gguf_kv *kv)
 {
     char type[16];
     size_t head = kv->type == AKV_GGUF_ARRAY ? ARRAY_HEAD : 0;
-    if (kv->bytes > UINT32_MAX - ARRAY_HEAD)
-        return akv_fail(err, AKV_E_INPUT, "%s: %s: %zu bytes are too many for a tokenizer key", g->path, akv_str_show(kv->key).s,
-                        kv->bytes);
     int n = snprintf(type, sizeof type, "%u", kv->type);
     akv_sha_field(sha, kv->key.s, kv->key.len);
     akv_sha_field(sha, type, (size_t)n);
     akv_sha_field(sha, kv->value - head, kv->bytes + head);
-    return 0;
 }
 
-int akv_tok_compute_digest(uint8_t digest[AKV_SHA_BYTES], const struct akv_gguf *g, const char *pre_name, struct akv_err *err)
+static void compute(struct akv_tokdigest *d)
 {
+    char pre[64];
     struct akv_sha sha;
-    size_t n = 0;
-    int rc = 0;
-    const struct akv_gguf_kv **list = akv_alloc(g->n_kv, sizeof *list, err);
-    struct akv_buf pre;
-    akv_buf_init(&pre, 0);
-    if (!list) {
-        rc = AKV_E_IO;
-        goto out;
-    }
-    for (uint64_t i = 0; i < g->n_kv; i++) {
-        if (counts(g->kv[i].key))
-            list[n++] = &g->kv[i];
-    }
-    qsort(list, n, sizeof *list, by_key);
     akv_sha_begin(&sha);
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = add_kv(&sha, list[i], g, err);
-    akv_buf_puts(&pre, "pre=");
-    akv_buf_puts(&pre, pre_name);
-    if (rc == 0)
-        rc = akv_buf_check(&pre, "tokenizer digest", err);
-    if (rc == 0) {
-        akv_sha_field(&sha, pre.data, pre.len);
-        rc = akv_sha_end(&sha, digest, err);
+    for (uint64_t i = 0; i < d->g->n_kv; i++) {
+        if (counts(d->g->kv_by_name[i]->key))
+            add_kv(&sha, d->g->kv_by_name[i]);
     }
-out:
-    akv_buf_release(&pre);
-    free(list);
-    return rc;
+    int n = snprintf(pre, sizeof pre, "pre=%s", d->pre_name);
+    assert(n > 0 && (size_t)n < sizeof pre); /* a name of ours */
+    akv_sha_field(&sha, pre, (size_t)n);
+    int rc = akv_sha_end(&sha, d->sha, NULL);
+    assert(rc == 0); /* it fails for fields that are too long, which open refused */
+    (void)rc;
+}
+
+const uint8_t *akv_tokdigest_get(struct akv_tokdigest *d)
+{
+    pthread_mutex_lock(&d->lock);
+    if (!d->known)
+        compute(d);
+    d->known = true;
+    pthread_mutex_unlock(&d->lock);
+    return d->sha;
 }

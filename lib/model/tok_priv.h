@@ -51,7 +51,7 @@ struct akv_tok {
     bool add_bos, add_eos;
     uint32_t eog[AKV_TOK_MAX_EOG];
     unsigned n_eog;
-    uint8_t digest[AKV_SHA_BYTES];
+    struct akv_tokdigest *digest;
 };
 
 /* Length of the valid UTF-8 that s begins with. */
@@ -60,8 +60,10 @@ size_t akv_tok_valid_run(const char *s, size_t len);
 /* Append a token; 0 or AKV_E_IO. */
 int akv_tokout_push(struct akv_tokout *out, uint32_t id, size_t at, struct akv_err *err);
 
-/* The digest of tok.h. */
-int akv_tok_compute_digest(uint8_t digest[AKV_SHA_BYTES], const struct akv_gguf *g, const char *pre_name, struct akv_err *err);
+/* The digest of tok.h; g and pre_name must outlive it. From any thread. */
+int akv_tokdigest_open(struct akv_tokdigest **out, const struct akv_gguf *g, const char *pre_name, struct akv_err *err);
+void akv_tokdigest_close(struct akv_tokdigest *d); /* NULL-safe */
+const uint8_t *akv_tokdigest_get(struct akv_tokdigest *d);
 
 /* Find bos, eos, the unknown token and the ids that end generation. */
 int akv_tok_find_ends(struct akv_tok *t, const struct akv_gguf *g, struct akv_buf *warn, struct akv_err *err);

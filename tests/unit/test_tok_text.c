@@ -353,6 +353,8 @@ static void nfc_is_linear(void **state)
 /* --- threads --- */
 
 struct job {
+    const struct akv_tok *fresh; /* its digest has not been asked for */
+    const uint8_t *digest;
     const struct rig *r;
     char *text;
     size_t len;
@@ -362,6 +364,7 @@ struct job {
 static void *encode_again(void *arg)
 {
     struct job *j = arg;
+    j->digest = akv_tok_digest(j->fresh);
     for (int i = 0; i < 8; i++) {
         struct akv_err err = {0};
         j->ids.n = 0;
@@ -379,7 +382,9 @@ static void threads(void **state)
     const char *path = shared_file("golden/tokenizer/smollm2.jsonl");
     if (!path || !rig_open_golden(&r, "smollm2"))
         skip();
-    struct job job[3] = {{.r = &r}, {.r = &r}, {.r = &r}};
+    struct akv_tok *fresh;
+    assert_ok(akv_tok_open(&fresh, &r.gguf, NULL, AKV_TOK_DECODE_ONLY, NULL, &r.err), &r.err);
+    struct job job[3] = {{.r = &r, .fresh = fresh}, {.r = &r, .fresh = fresh}, {.r = &r, .fresh = r.tok}};
     for (int i = 0; i < 3; i++)
         job[i].text = rig_read(path, &job[i].len);
     assert_null(encode_again(&job[2]));
@@ -392,11 +397,13 @@ static void threads(void **state)
         assert_null(failed);
         assert_int_equal(job[i].ids.n, job[2].ids.n);
         assert_memory_equal(job[i].ids.v, job[2].ids.v, job[2].ids.n * sizeof(uint32_t));
+        assert_memory_equal(job[i].digest, job[2].digest, AKV_SHA_BYTES);
     }
     for (int i = 0; i < 3; i++) {
         free(job[i].text);
         akv_ids_release(&job[i].ids);
     }
+    akv_tok_free(fresh);
     rig_close(&r);
 }
 
