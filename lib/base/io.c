@@ -112,11 +112,19 @@ int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err
     return AKV_E_IO;
 }
 
-int akv_in_memory(struct akv_in *in, const void *p, size_t n, const char *name, struct akv_err *err)
+int akv_in_open_with(struct akv_in *in, int fd, void *buf, size_t cap, const char *name, struct akv_err *err)
 {
-    *in = (struct akv_in){.fd = -1, .buf = (uint8_t *)(uintptr_t)p, .end = n, .cap = n, .eof = true, .in_memory = true};
+    *in = (struct akv_in){.fd = fd, .buf = buf, .cap = cap, .borrowed = true};
     in->name = akv_strndup(name, strlen(name), err);
     return in->name ? 0 : AKV_E_IO;
+}
+
+int akv_in_memory(struct akv_in *in, const void *p, size_t n, const char *name, struct akv_err *err)
+{
+    int rc = akv_in_open_with(in, -1, (void *)(uintptr_t)p, n, name, err);
+    in->end = n;
+    in->eof = in->in_memory = true;
+    return rc;
 }
 
 int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *err)
@@ -136,7 +144,7 @@ int akv_in_switch(struct akv_in *in, int fd, const char *name, struct akv_err *e
 void akv_in_release(struct akv_in *in)
 {
     free(in->name);
-    if (!in->in_memory)
+    if (!in->borrowed)
         free(in->buf);
     *in = (struct akv_in){.fd = -1};
 }

@@ -32,13 +32,15 @@ struct akv_in {
     uint8_t *buf;
     size_t at, end, cap;
     uint64_t offset;
-    bool eof, in_memory;
-    bool in_text;               /* for akv_json_next(): the last value was no JSON at all */
-    struct akv_sha *digest;     /* given what is consumed; may be NULL */
-    const volatile int *cancel; /* set by a signal: a read that it interrupts ends with AKV_E_CANCEL; may be NULL */
+    bool eof, in_memory, borrowed; /* borrowed: buf is */
+    bool in_text;                  /* for akv_json_next(): the last value was no JSON at all */
+    struct akv_sha *digest;        /* given what is consumed; may be NULL */
+    const volatile int *cancel;    /* set by a signal: a read that it interrupts ends with AKV_E_CANCEL; may be NULL */
 };
 
 int akv_in_open(struct akv_in *in, int fd, const char *name, struct akv_err *err);
+/* The same with a buffer of the caller's, of at least as many bytes as are peeked at. */
+int akv_in_open_with(struct akv_in *in, int fd, void *buf, size_t cap, const char *name, struct akv_err *err);
 /* All of the input lies there. */
 int akv_in_memory(struct akv_in *in, const void *p, size_t n, const char *name, struct akv_err *err);
 void akv_in_release(struct akv_in *in);

@@ -35,6 +35,13 @@ static void load_one(void *ctx, size_t task, unsigned thread)
     if (one->found)
         return;
     struct akv_object *o = &l->objects[s->writer ? task : thread];
+    struct akv_page_rec want = {
+        .key = *p->key, .has_parent = p->parent != NULL, .index = p->index, .n_tokens = AKV_PAGE_TOKENS, .ids = p->ids};
+    if (p->parent)
+        want.parent = *p->parent;
+    one->loaded = !s->writer && akv_store_load(s->store, o, &s->coders[thread], &s->head, &want, &one->rec, one->page->kv);
+    if (one->loaded)
+        return;
     if (akv_store_read(s->store, o, &s->head, p->key, p->parent, p->index, p->ids, p->n, &one->rec, &one->why) != 1)
         return;
     if (akv_page_decode(&s->coders[thread], &s->geom, &one->rec, one->page->kv, &one->why) < 0) {
@@ -42,6 +49,7 @@ static void load_one(void *ctx, size_t task, unsigned thread)
         return;
     }
     one->rec.ids = p->ids; /* the same ids, and they stay */
+    akv_store_touch(s->store, &s->head, p->key);
     one->loaded = true;
 }
 
@@ -102,7 +110,6 @@ static int use(struct akv_session *s, struct load *one, struct akv_stats *st, st
     }
     if (one->loaded) {
         st->bytes_read += one->rec.coded_bytes;
-        akv_store_touch(s->store, &s->head, one->place.key);
         akv_pages_settle(s, one->page, &one->rec, AKV_FROM_STORE);
         rc = akv_pages_pass(s, &one->rec, AKV_FROM_STORE, st, err);
     }

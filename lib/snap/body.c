@@ -3,25 +3,46 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 #include <zstd.h>
 
 #include "base/bytes.h"
 
 #define BLOCK ((size_t)128 << 10) /* the largest block that zstd allows, and the window that we declare */
+#define FRAME_HEAD ((size_t)10)
+#define BLOCK_HEAD ((size_t)3)
 #define STEP ((size_t)64)
 
-/* The frame of stored blocks that plain zstd reads and libzstd cannot be told to write (RFC 8878, 3.1.1). */
+/*
+ * The frame of stored blocks that plain zstd reads and libzstd cannot be told to write (RFC 8878, 3.1.1): a head, for each block a head
+ * and its bytes, a checksum.
+ */
+static void frame_head(uint8_t head[FRAME_HEAD], size_t n)
+{
+    akv_put_u32(head, ZSTD_MAGICNUMBER);
+    head[4] = 0x84;           /* a content size of 4 bytes, a content checksum */
+    head[5] = (17 - 10) << 3; /* window of 2^17 bytes: a single segment over 128 MiB would be refused by the zstd tool */
+    akv_put_u32(head + 6, (uint32_t)n);
+}
+
+/* Returns the length of the block that begins at `at`. */
+static size_t block_head(uint8_t head[BLOCK_HEAD], size_t at, size_t n)
+{
+    size_t len = n - at < BLOCK ? n - at : BLOCK;
+    uint32_t v = (uint32_t)len << 3 | (at + len == n); /* type 0: raw */
+    akv_put_u16(head, (uint16_t)v);
+    head[2] = (uint8_t)(v >> 16);
+    return len;
+}
+
 static void encode_raw(const uint8_t *body, size_t n, struct akv_buf *out)
 {
-    akv_buf_put_u32(out, ZSTD_MAGICNUMBER);
-    akv_buf_putc(out, 0x84);           /* a content size of 4 bytes, a content checksum */
-    akv_buf_putc(out, (17 - 10) << 3); /* window of 2^17 bytes: a single segment over 128 MiB would be refused by the zstd tool */
-    akv_buf_put_u32(out, (uint32_t)n);
+    uint8_t head[FRAME_HEAD];
+    frame_head(head, n);
+    akv_buf_add(out, head, FRAME_HEAD);
     for (size_t at = 0; at < n; at += BLOCK) {
-        size_t len = n - at < BLOCK ? n - at : BLOCK;
-        uint32_t head = (uint32_t)len << 3 | (at + len == n); /* type 0: raw */
-        akv_buf_put_u16(out, (uint16_t)head);
-        akv_buf_putc(out, (int)(head >> 16));
+        size_t len = block_head(head, at, n);
+        akv_buf_add(out, head, BLOCK_HEAD);
         akv_buf_add(out, body + at, len);
     }
     akv_buf_put_u32(out, (uint32_t)akv_xxh64(body, n));
@@ -77,6 +98,7 @@ void akv_coder_release(struct akv_coder *c)
 {
     ZSTD_freeCCtx(c->compressor);
     ZSTD_freeDCtx(c->decompressor);
+    XXH64_freeState(c->hash);
     free(c->planes.p);
     free(c->body.p);
     *c = (struct akv_coder){0};
@@ -196,6 +218,61 @@ int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct 
     if (rec->codec == AKV_CODEC_PLANES)
         join_planes(body, dst, n / akv_geom_elem(g), g->dtype);
     return 0;
+}
+
+static int read_exact(struct akv_in *in, void *p, size_t n, struct akv_err *err)
+{
+    int rc = akv_in_read(in, p, n, err);
+    return rc == 0 ? akv_fail(err, AKV_E_INPUT, "%s: truncated", in->name) : rc < 0 ? rc : 0;
+}
+
+/* Exactly these bytes must come. */
+static int read_same(struct akv_in *in, const uint8_t *want, size_t n, struct akv_err *err)
+{
+    uint8_t got[FRAME_HEAD];
+    int rc = read_exact(in, got, n, err);
+    return rc < 0 || !memcmp(got, want, n) ? rc : akv_fail(err, AKV_E_INPUT, "%s: not a frame of stored blocks", in->name);
+}
+
+/* Each block is hashed while it is in the cache. */
+static int read_raw(struct akv_coder *c, struct akv_in *in, const struct akv_page_rec *rec, uint8_t *body, struct akv_err *err)
+{
+    uint8_t head[FRAME_HEAD];
+    size_t n = (size_t)rec->raw_bytes;
+    if (!c->hash)
+        c->hash = XXH64_createState();
+    if (!c->hash)
+        return akv_fail(err, AKV_E_IO, "page body: out of memory");
+    XXH64_reset(c->hash, 0);
+    if (rec->coded_bytes != FRAME_HEAD + (n + BLOCK - 1) / BLOCK * BLOCK_HEAD + n + 4)
+        return akv_fail(err, AKV_E_INPUT, "%s: not a frame of stored blocks", in->name);
+    frame_head(head, n);
+    int rc = read_same(in, head, FRAME_HEAD, err);
+    for (size_t at = 0, len; rc == 0 && at < n; at += len) {
+        len = block_head(head, at, n);
+        rc = read_same(in, head, BLOCK_HEAD, err);
+        if (rc == 0)
+            rc = read_exact(in, body + at, len, err);
+        if (rc == 0)
+            XXH64_update(c->hash, body + at, len);
+    }
+    if (rc == 0) {
+        akv_put_u32(head, (uint32_t)XXH64_digest(c->hash));
+        rc = read_same(in, head, 4, err);
+    }
+    return rc;
+}
+
+int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint8_t *body,
+                  struct akv_err *err)
+{
+    struct akv_page_rec coded = *rec;
+    if (rec->codec == AKV_CODEC_RAW)
+        return read_raw(c, in, rec, body, err);
+    uint8_t *p = scratch(&c->body, rec->coded_bytes, err);
+    int rc = p ? read_exact(in, p, rec->coded_bytes, err) : AKV_E_IO;
+    coded.coded = p;
+    return rc < 0 ? rc : akv_body_decode(c, g, &coded, body, err);
 }
 
 int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *page,

@@ -55,6 +55,11 @@ void akv_reader_headers_only(struct akv_reader *r)
     r->headers_only = true;
 }
 
+void akv_reader_body_read(struct akv_reader *r)
+{
+    r->body_left = 0;
+}
+
 void akv_reader_close(struct akv_reader *r)
 {
     if (!r)

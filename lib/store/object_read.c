@@ -2,14 +2,13 @@
 #include "store/store_dir.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 
-#define PROBE_BYTES ((size_t)4096) /* the headers of H and P lie in there, except in odd objects */
-
 void akv_object_init(struct akv_object *o)
 {
-    *o = (struct akv_object){.in = {.fd = -1}};
+    *o = (struct akv_object){.fd = -1, .in = {.fd = -1}};
     akv_buf_init(&o->bytes, 0);
 }
 
@@ -18,6 +17,9 @@ void akv_object_forget(struct akv_object *o)
     akv_reader_close(o->reader);
     o->reader = NULL;
     akv_in_release(&o->in);
+    if (o->fd >= 0)
+        close(o->fd);
+    o->fd = -1;
     akv_buf_clear(&o->bytes);
 }
 
@@ -100,12 +102,40 @@ static size_t largest(const struct akv_head *head)
     return raw + raw / 64 + 3 * AKV_HEADER_MAX;
 }
 
+int akv_object_begin(struct akv_store *s, struct akv_object *o, const struct akv_object_name *name, const struct akv_head *want,
+                     struct akv_err *err)
+{
+    char path[4096];
+    akv_object_forget(o);
+    snprintf(path, sizeof path, AKV_OBJECT_FMT, s->dir, name->s);
+    int rc = s->ops->open(s, name, &o->fd, &o->info, err);
+    if (rc <= 0)
+        return rc;
+    rc = akv_in_open_with(&o->in, o->fd, o->ahead, sizeof o->ahead, path, err);
+    if (rc == 0)
+        rc = akv_reader_open(&o->reader, &o->in, err);
+    if (rc == 0)
+        rc = read_head(o, want, err);
+    if (rc == 0) {
+        akv_reader_headers_only(o->reader);
+        rc = expect(o, AKV_EV_PAGE, err);
+    }
+    return rc < 0 ? rc : 1;
+}
+
+int akv_object_end(struct akv_object *o, struct akv_err *err)
+{
+    akv_reader_body_read(o->reader);
+    int rc = expect(o, AKV_EV_SECTION_END, err);
+    return rc < 0 ? rc : expect(o, AKV_EV_END, err);
+}
+
 int akv_object_read(struct akv_store *s, struct akv_object *o, const struct akv_object_name *name, const struct akv_head *want,
                     bool headers_only, struct akv_err *err)
 {
     struct akv_err why = {0};
-    int rc = read_bytes(s, o, name, want, headers_only ? PROBE_BYTES : largest(want), headers_only, &why);
-    if (rc == AKV_E_INPUT && headers_only && o->info.bytes > PROBE_BYTES) {
+    int rc = read_bytes(s, o, name, want, headers_only ? AKV_OBJECT_HEADERS : largest(want), headers_only, &why);
+    if (rc == AKV_E_INPUT && headers_only && o->info.bytes > AKV_OBJECT_HEADERS) {
         akv_err_clear(&why);
         rc = read_bytes(s, o, name, want, largest(want), true, &why);
     }

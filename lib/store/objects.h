@@ -20,16 +20,19 @@ struct akv_object_info {
 
 typedef int akv_object_fn(void *ctx, const struct akv_object_name *name, struct akv_err *err);
 
-/* has, ahead, get, touch and set_aside may be called by several threads at once. */
+/* has, ahead, open, get, touch and set_aside may be called by several threads at once. */
 struct akv_object_ops {
     /* Whether an object of that name is there; its content is not looked at. info may be NULL. */
     bool (*has)(struct akv_store *s, const struct akv_object_name *name, struct akv_object_info *info);
     /* Begin to fetch what will be asked for next, without waiting. false: there is certainly none of that name. */
     bool (*ahead)(struct akv_store *s, const struct akv_object_name *name);
     /*
-     * Append its bytes from..from+most, fewer at its end, to `into`. 1; 0: it is not there; an error when it cannot be read. What
-     * is there but can be no object goes to quarantine (AKV_E_INPUT).
+     * A descriptor that gives its bytes from the first on, and the caller's to close. 1; 0: it is not there; an error when it cannot be
+     * read. What is there but can be no object goes to quarantine (AKV_E_INPUT).
      */
+    int (*open)(struct akv_store *s, const struct akv_object_name *name, int *fd, struct akv_object_info *info,
+                struct akv_err *err);
+    /* Append its bytes from..from+most, fewer at its end, to `into`. Results as of open. */
     int (*get)(struct akv_store *s, const struct akv_object_name *name, uint64_t from, size_t most, struct akv_buf *into,
                struct akv_object_info *info, struct akv_err *err);
     /* Publish a complete file of tmp/. 1: done and durable; 0: the name is taken. The temp stays: the caller unlinks it. */
@@ -57,11 +60,15 @@ bool akv_object_key(struct akv_key *name, const struct akv_object_name *path); /
 /* Of a page under a root. */
 int akv_object_name(struct akv_object_name *out, const struct akv_key *root, const struct akv_key *key, struct akv_err *err);
 
+#define AKV_OBJECT_HEADERS ((size_t)4096) /* the headers of H and P lie in there, except in odd objects */
+
 /* An object that was read: its bytes and what they say. One for each thread that reads. */
 struct akv_object {
     struct akv_object_info info;
     struct akv_buf bytes;
-    struct akv_in in;          /* over bytes */
+    int fd; /* -1: closed */
+    uint8_t ahead[AKV_OBJECT_HEADERS];
+    struct akv_in in;          /* over bytes, or over fd with ahead for a buffer */
     struct akv_reader *reader; /* its head and page; the page points into bytes */
 };
 void akv_object_init(struct akv_object *o);
@@ -74,5 +81,12 @@ void akv_object_forget(struct akv_object *o); /* what was read; keeps the memory
  */
 int akv_object_read(struct akv_store *s, struct akv_object *o, const struct akv_object_name *name, const struct akv_head *want,
                     bool headers_only, struct akv_err *err);
+/*
+ * Or in parts, for a body that the caller takes from o->in by itself: begin reads H and the header of P, end sees that nothing but an E
+ * follows. Results as of akv_object_read().
+ */
+int akv_object_begin(struct akv_store *s, struct akv_object *o, const struct akv_object_name *name, const struct akv_head *want,
+                     struct akv_err *err);
+int akv_object_end(struct akv_object *o, struct akv_err *err);
 
 #endif

@@ -119,9 +119,7 @@ static bool dir_ahead(struct akv_store *s, const struct akv_object_name *name)
 /* Open for reading: a descriptor; or -1: not there, with err filled in when it was not plain absence. */
 static int open_object(struct akv_store *s, const struct akv_object_name *name, struct stat *st, struct akv_err *err)
 {
-    /* a miss is the common answer (a lookup tries 63 tail lengths): one call for it */
-    *st = (struct stat){0};
-    if (s->objects < 0 || (fstatat(s->objects, name->s, st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT))
+    if (s->objects < 0)
         return -1;
     int fd = -1, fan = open_fan(s, name);
     if (fan >= 0)
@@ -140,6 +138,8 @@ static int open_object(struct akv_store *s, const struct akv_object_name *name, 
         akv_fail_errno(err, AKV_OBJECT_FMT ": cannot open", s->dir, name->s);
         return -1;
     }
+    if (fd < 0 && fstatat(s->objects, name->s, st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1; /* gone by now */
     if (fd < 0 || fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
         akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": not a regular file", s->dir, name->s);
         dir_set_aside(s, name, &(struct akv_object_info){.instance = st->st_ino}, "not a regular file");
@@ -151,15 +151,28 @@ static int open_object(struct akv_store *s, const struct akv_object_name *name, 
     return -1;
 }
 
+static int dir_open(struct akv_store *s, const struct akv_object_name *name, int *fd, struct akv_object_info *info,
+                    struct akv_err *err)
+{
+    struct stat st;
+    struct akv_err why = {0};
+    *fd = open_object(s, name, &st, &why);
+    if (*fd < 0)
+        return why.code ? akv_fail(err, why.code, "%s", why.msg) : 0;
+    *info = info_of(&st);
+    return 1;
+}
+
 static int dir_get(struct akv_store *s, const struct akv_object_name *name, uint64_t from, size_t most, struct akv_buf *into,
                    struct akv_object_info *info, struct akv_err *err)
 {
     struct stat st;
-    struct akv_err why = {0};
-    int fd = open_object(s, name, &st, &why), rc = 1;
-    if (fd < 0)
-        return why.code ? akv_fail(err, why.code, "%s", why.msg) : 0;
-    *info = info_of(&st);
+    /* a miss is the common answer (a lookup tries 63 tail lengths): one call for it */
+    if (s->objects < 0 || (fstatat(s->objects, name->s, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT))
+        return 0;
+    int fd, rc = dir_open(s, name, &fd, info, err);
+    if (rc != 1)
+        return rc;
     uint64_t left = info->bytes > from ? info->bytes - from : 0;
     size_t n = left < most ? (size_t)left : most;
     char *p = akv_buf_reserve(into, n);
@@ -289,6 +302,7 @@ static int dir_list(struct akv_store *s, akv_object_fn *fn, void *ctx, struct ak
 const struct akv_object_ops akv_objects_dir = {
     .has = dir_has,
     .ahead = dir_ahead,
+    .open = dir_open,
     .get = dir_get,
     .put = dir_put,
     .remove = dir_remove,

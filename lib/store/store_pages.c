@@ -54,6 +54,24 @@ int akv_store_read(struct akv_store *s, struct akv_object *o, const struct akv_h
     return 0;
 }
 
+bool akv_store_load(struct akv_store *s, struct akv_object *o, struct akv_coder *c, const struct akv_head *head,
+                    const struct akv_page_rec *want, struct akv_page_rec *rec, uint8_t *page)
+{
+    struct akv_object_name name;
+    int rc = akv_object_name(&name, &head->root, &want->key, NULL);
+    if (rc == 0)
+        rc = akv_object_begin(s, o, &name, head, NULL);
+    bool good = rc == 1 && check_identity(o, want, NULL) == 0 &&
+                akv_body_read(c, &head->geom, &o->in, akv_reader_page(o->reader), page, NULL) == 0 && akv_object_end(o, NULL) == 0;
+    if (good) {
+        *rec = *akv_reader_page(o->reader);
+        rec->ids = want->ids;
+        s->ops->touch(s, &name);
+    }
+    akv_object_forget(o);
+    return good;
+}
+
 int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent,
                   uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec, struct akv_err *why)
 {

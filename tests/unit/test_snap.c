@@ -226,6 +226,34 @@ static void assert_coded_alike(const struct akv_geom *g, const uint8_t *body, si
     akv_coder_release(&fresh);
 }
 
+/* From a file and from memory, with other bytes behind it: the body, and the input stands at those bytes. */
+static void assert_read_alike(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, const uint8_t *body)
+{
+    size_t n = (size_t)rec->raw_bytes;
+    uint8_t *back = malloc(n), small[100], *file = malloc(rec->coded_bytes + 3), end[4];
+    memcpy(file, rec->coded, rec->coded_bytes);
+    memcpy(file + rec->coded_bytes, "end", 3);
+    for (int in_memory = 0; in_memory < 2; in_memory++) {
+        struct akv_in in;
+        struct akv_err err = {0};
+        int fd = rig_file(file, rec->coded_bytes + 3);
+        if (in_memory)
+            assert_ok(akv_in_memory(&in, file, rec->coded_bytes + 3, "memory", &err), &err);
+        else
+            assert_ok(akv_in_open_with(&in, fd, small, sizeof small, "file", &err), &err);
+        memset(back, 0, n);
+        assert_ok(akv_body_read(c, g, &in, rec, back, &err), &err);
+        assert_memory_equal(back, body, n);
+        assert_int_equal(akv_in_read(&in, end, 3, &err), 1);
+        assert_memory_equal(end, "end", 3);
+        assert_int_equal(akv_in_read(&in, end, 1, &err), 0);
+        akv_in_release(&in);
+        close(fd);
+    }
+    free(back);
+    free(file);
+}
+
 /* Bodies over several blocks, in both widths: round trip, plain zstd reads the raw frame, noise falls back to raw. */
 static void codecs_of_large_bodies(void **state)
 {
@@ -252,6 +280,7 @@ static void codecs_of_large_bodies(void **state)
             assert_coded_alike(g, body, n, (enum akv_codec)want, &out);
             rec.coded = (const uint8_t *)out.data;
             rec.coded_bytes = out.len;
+            assert_read_alike(&used_before, g, &rec, body);
             memset(back, 0, n);
             assert_ok(akv_body_decode(&used_before, g, &rec, back, &err), &err);
             assert_memory_equal(back, body, n);

@@ -314,6 +314,52 @@ static void decoder_is_strict(void **state)
     free(copy);
 }
 
+static int read_body(struct akv_coder *c, const struct akv_page_rec *rec, size_t have, uint8_t *body)
+{
+    struct akv_in in;
+    struct akv_err err = {0};
+    assert_ok(akv_in_memory(&in, rec->coded, have, "body", &err), &err);
+    int rc = akv_body_read(c, &head.geom, &in, rec, body, &err);
+    akv_in_release(&in);
+    return rc;
+}
+
+/* So does the one that reads: in either codec, cut anywhere, with any bit flipped. Of a raw frame there is no unused bit. */
+static void read_body_is_strict(void **state)
+{
+    (void)state;
+    struct akv_coder coder = {0};
+    for (int codec = AKV_CODEC_RAW; codec <= AKV_CODEC_PLANES; codec++) {
+        struct chain own;
+        uint8_t body[64 * 32];
+        rig_chain(&own, &head, 3, 64, (enum akv_codec)codec);
+        struct akv_page_rec rec = own.pages[0].rec;
+        assert_int_equal(rec.codec, codec);
+        uint8_t *copy = malloc(rec.coded_bytes);
+        memcpy(copy, rec.coded, rec.coded_bytes);
+        rec.coded = copy;
+        for (size_t have = 0; have < rec.coded_bytes; have++)
+            assert_int_equal(read_body(&coder, &rec, have, body), AKV_E_INPUT);
+        for (size_t i = 0; i < rec.coded_bytes * 8; i++) {
+            copy[i / 8] ^= (uint8_t)(1 << i % 8);
+            int rc = read_body(&coder, &rec, rec.coded_bytes, body);
+            assert_true(rc == AKV_E_INPUT || (rc == 0 && codec == AKV_CODEC_PLANES));
+            if (rc == 0)
+                assert_memory_equal(body, own.pages[0].body, sizeof body);
+            copy[i / 8] ^= (uint8_t)(1 << i % 8);
+        }
+        assert_int_equal(read_body(&coder, &rec, rec.coded_bytes, body), 0);
+        assert_memory_equal(body, own.pages[0].body, sizeof body);
+        rec.coded_bytes--; /* a header that claims less or more */
+        assert_int_equal(read_body(&coder, &rec, rec.coded_bytes, body), AKV_E_INPUT);
+        rec.coded_bytes += 2;
+        assert_int_equal(read_body(&coder, &rec, rec.coded_bytes - 1, body), AKV_E_INPUT);
+        free(copy);
+        rig_chain_free(&own);
+    }
+    akv_coder_release(&coder);
+}
+
 /* The same ids with other KV bytes: the reader says that exactness is broken. */
 static void broken_exactness(void **state)
 {
@@ -432,9 +478,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d1_cut_everywhere), cmocka_unit_test(d1_every_bit),      cmocka_unit_test(d2_huge_claims),
         cmocka_unit_test(huge_geometry),     cmocka_unit_test(huge_headers),      cmocka_unit_test(identity_is_checked),
-        cmocka_unit_test(d1_spliced_body),   cmocka_unit_test(decoder_is_strict), cmocka_unit_test(broken_exactness),
-        cmocka_unit_test(grammar),           cmocka_unit_test(not_a_stream),      cmocka_unit_test(versions),
-        cmocka_unit_test(unknown_types),
+        cmocka_unit_test(d1_spliced_body),   cmocka_unit_test(decoder_is_strict), cmocka_unit_test(read_body_is_strict),
+        cmocka_unit_test(broken_exactness),  cmocka_unit_test(grammar),           cmocka_unit_test(not_a_stream),
+        cmocka_unit_test(versions),          cmocka_unit_test(unknown_types),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -211,6 +211,127 @@ static void put_and_get(void **state)
     akv_store_close(s);
 }
 
+static bool load(struct akv_store *s, const struct akv_page_rec *want, uint8_t *page)
+{
+    struct akv_object o;
+    struct akv_coder coder = {0};
+    struct akv_page_rec rec;
+    akv_object_init(&o);
+    bool loaded = akv_store_load(s, &o, &coder, &head, want, &rec, page);
+    if (loaded) {
+        assert_null(rec.coded);
+        assert_true(akv_key_eq(&rec.key, &want->key));
+        assert_memory_equal(rec.ids, want->ids, sizeof chain.pages[0].ids);
+    }
+    akv_object_release(&o);
+    akv_coder_release(&coder);
+    return loaded;
+}
+
+/* Pages go straight into their memory, in both codecs; neither another page, nor a part of one, nor a changed one does. */
+static void loaded_in_place(void **state)
+{
+    (void)state;
+    uint8_t page[64 * 32];
+    for (int codec = AKV_CODEC_RAW; codec <= AKV_CODEC_PLANES; codec++) {
+        struct akv_store *s = open_new();
+        struct chain own;
+        rig_chain(&own, &head, 20 + (uint32_t)codec, 128, (enum akv_codec)codec);
+        const struct page *p = &own.pages[1];
+        assert_false(load(s, &p->rec, page));
+        put_all(s, &own);
+        assert_true(load(s, &p->rec, page));
+        assert_memory_equal(page, p->body, sizeof page);
+
+        struct akv_page_rec other = p->rec;
+        uint32_t ids[AKV_PAGE_TOKENS];
+        other.index = 2;
+        assert_false(load(s, &other, page));
+        other = p->rec;
+        memcpy(ids, p->ids, sizeof ids);
+        ids[63] ^= 1;
+        other.ids = ids;
+        assert_false(load(s, &other, page));
+
+        struct akv_buf whole;
+        const char *path = object_path(p);
+        int fd = open(path, O_RDONLY);
+        rig_slurp(fd, &whole);
+        close(fd);
+        for (size_t n = 0; n < whole.len; n++) {
+            write_file(path, whole.data, n);
+            assert_false(load(s, &p->rec, page));
+        }
+        for (size_t i = 0; i < whole.len; i++) {
+            whole.data[i] ^= 0x10;
+            write_file(path, whole.data, whole.len);
+            if (load(s, &p->rec, page))
+                assert_memory_equal(page, p->body, sizeof page); /* a bit of the frame that means nothing */
+            whole.data[i] ^= 0x10;
+        }
+        akv_buf_putc(&whole, 0);
+        write_file(path, whole.data, whole.len);
+        assert_false(load(s, &p->rec, page));
+        akv_buf_release(&whole);
+        rig_chain_free(&own);
+        akv_store_close(s);
+    }
+}
+
+/*
+ * An object stays the one that was opened: what is put under its name meanwhile does not come in, and when it becomes shorter it is
+ * damaged.
+ */
+static void changed_while_read(void **state)
+{
+    (void)state;
+    struct akv_store *s = open_new();
+    struct akv_head large = head;
+    large.geom.n_layers = 64;
+    size_t n = akv_geom_page_bytes(&large.geom);
+    struct akv_page_rec rec = chain.pages[0].rec;
+    struct akv_coder coder = {0};
+    struct akv_err err = {0};
+    struct akv_buf coded;
+    struct akv_object_name name;
+    struct akv_object o;
+    uint8_t *body = malloc(n), *page = malloc(n);
+    char path[512];
+    for (size_t i = 0; i < n; i++)
+        body[i] = (uint8_t)(i * i >> 3);
+    akv_buf_init(&coded, 0);
+    akv_object_init(&o);
+    snprintf(path, sizeof path, "%s", object_path(&chain.pages[0]));
+    assert_ok(akv_page_encode(&coder, &large.geom, body, AKV_CODEC_RAW, &rec, &coded, &err), &err);
+    assert_ok(akv_object_name(&name, &head.root, &rec.key, &err), &err);
+    for (int cut = 0; cut < 2; cut++) {
+        assert_int_equal(akv_store_put(s, &large, &rec, true, NULL, &err), 1);
+        assert_int_equal(akv_object_begin(s, &o, &name, &large, &err), 1);
+        if (cut) {
+            assert_int_equal(truncate(path, (off_t)n), 0);
+        } else {
+            assert_int_equal(unlink(path), 0);
+            write_file(path, body, n);
+        }
+        int rc = akv_body_read(&coder, &large.geom, &o.in, akv_reader_page(o.reader), page, &err);
+        if (!cut) {
+            assert_ok(rc, &err);
+            assert_memory_equal(page, body, n);
+            assert_ok(akv_object_end(&o, &err), &err);
+        } else {
+            assert_int_equal(rc, AKV_E_INPUT);
+        }
+        akv_object_forget(&o);
+        assert_int_equal(unlink(path), 0);
+    }
+    akv_object_release(&o);
+    akv_coder_release(&coder);
+    akv_buf_release(&coded);
+    free(body);
+    free(page);
+    akv_store_close(s);
+}
+
 /* A page is published after its parent only, and is not found under another root. */
 static void parents_and_roots(void **state)
 {
@@ -588,6 +709,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(config, setup, teardown),
         cmocka_unit_test_setup_teardown(made_by_many, setup, teardown),
         cmocka_unit_test_setup_teardown(put_and_get, setup, teardown),
+        cmocka_unit_test_setup_teardown(loaded_in_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(changed_while_read, setup, teardown),
         cmocka_unit_test_setup_teardown(parents_and_roots, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_index, setup, teardown),
         cmocka_unit_test_setup_teardown(damaged_parent, setup, teardown),
