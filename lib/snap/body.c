@@ -269,7 +269,8 @@ int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *
     struct akv_page_rec coded = *rec;
     if (rec->codec == AKV_CODEC_RAW)
         return read_raw(c, in, rec, body, err);
-    uint8_t *p = scratch(&c->body, rec->coded_bytes, err);
+    size_t room = rec->coded_bytes > rec->raw_bytes ? rec->coded_bytes : (size_t)rec->raw_bytes; /* pages differ: taken once */
+    uint8_t *p = scratch(&c->body, room, err);
     int rc = p ? read_exact(in, p, rec->coded_bytes, err) : AKV_E_IO;
     coded.coded = p;
     return rc < 0 ? rc : akv_body_decode(c, g, &coded, body, err);
