@@ -29,21 +29,17 @@ static void give_warnings(struct akv_buf *notes, char **warnings)
     akv_buf_release(notes);
 }
 
-static bool ignores_tools(struct akv_chat_tmpl *t, const struct akv_chat_request *r, const struct akv_buf *text)
+/* What the template leaves out of the request that the user may miss. */
+static void warn_ignored(struct akv_buf *notes, struct akv_chat_tmpl *t, const struct akv_chat_request *r,
+                         const struct akv_buf *text, bool tools_ignored)
 {
-    if (!json_array_size(r->tools))
-        return false;
-    struct akv_buf without;
-    akv_buf_init(&without, 0);
-    bool same = akv_chat_tmpl_probe(t, json_incref(r->messages), NULL, r->add_generation_prompt, &without) &&
-                without.len == text->len && !memcmp(without.data, text->data, text->len);
-    akv_buf_release(&without);
-    return same;
-}
-
-static void warn_tools_ignored(struct akv_buf *notes)
-{
-    akv_chat_warn(notes, "tools: the chat template ignores them");
+    size_t k;
+    if (tools_ignored)
+        akv_chat_warn(notes, "tools: the chat template ignores them");
+    enum akv_chat_drops drops = akv_chat_drops_arguments(t, r, text, &k);
+    if (drops)
+        akv_chat_warn(notes, "messages[%zu].tool_calls: the chat template leaves %s", k,
+                      drops == AKV_CHAT_DROPS_ALL ? "their arguments out" : "arguments out that are a string: give an object");
 }
 
 int akv_chat_render(const struct akv_model *model, const json_t *request, const struct akv_chat_opts *opts,
@@ -62,8 +58,8 @@ int akv_chat_render(const struct akv_model *model, const json_t *request, const 
         rc = akv_chat_tmpl_open(&t, model, &r, opts, cache, err);
         if (rc == 0)
             rc = akv_chat_tmpl_render(&t, &r, text, err);
-        if (rc == 0 && ignores_tools(&t, &r, text))
-            warn_tools_ignored(&notes);
+        if (rc == 0)
+            warn_ignored(&notes, &t, &r, text, akv_chat_ignores_tools(&t, &r, text));
     }
     akv_chat_tmpl_release(&t);
     akv_chat_request_release(&r);
@@ -307,8 +303,7 @@ static int chat_record(const struct akv_model *model, const struct akv_chat_requ
         rc = akv_chat_encode(&c, model->tok, &l.text, g.v, g.n, opts->flags & AKV_CHAT_LITERAL ? &l : NULL, err);
     if (rc < 0)
         goto out;
-    if (l.tools_ignored)
-        warn_tools_ignored(notes);
+    warn_ignored(notes, &t, r, &l.text, l.tools_ignored);
     warn_lost(notes, c.n_lost);
     fields = new_fields(model->tok, id);
     add_spans(fields, r, &l, &c);

@@ -30,4 +30,11 @@ bool akv_chat_tmpl_may_probe(const struct akv_chat_tmpl *t);
 bool akv_chat_tmpl_probe(struct akv_chat_tmpl *t, json_t *messages, const json_t *tools, bool add_generation_prompt,
                          struct akv_buf *out);
 
+/* Whether the text would be the same without the tools: chat_tools.c. */
+bool akv_chat_ignores_tools(struct akv_chat_tmpl *t, const struct akv_chat_request *r, const struct akv_buf *text);
+/* Whether it would be with other arguments of calls, where these are a string, in the first message *k that has such. */
+enum akv_chat_drops { AKV_CHAT_DROPS_NONE, AKV_CHAT_DROPS_STRINGS, AKV_CHAT_DROPS_ALL };
+enum akv_chat_drops akv_chat_drops_arguments(struct akv_chat_tmpl *t, const struct akv_chat_request *r, const struct akv_buf *text,
+                                             size_t *k);
+
 #endif

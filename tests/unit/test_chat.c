@@ -341,6 +341,50 @@ static void prompts(void **state)
     akv_record_release(&r);
 }
 
+#define CALLED_WITH(args)                                                                                                          \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Is it "                                                                       \
+    "17?\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"type\":"                                                   \
+    "\"function\",\"function\":{\"name\":\"f\",\"arguments\":" args "}}]},{\"role\":\"tool\",\"content\":\"17\"}]}"
+
+static void assert_warning(const char *request, const char *tmpl, const char *wanted)
+{
+    struct akv_chat_opts opts = with_template(tmpl);
+    struct akv_buf text;
+    struct akv_err err = {0};
+    char *warnings;
+    json_t *v = json(request);
+    akv_buf_init(&text, 0);
+    assert_ok(akv_chat_render(NULL, v, &opts, NULL, &text, &warnings, &err), &err);
+    assert_string_equal(warnings ? warnings : "", wanted);
+    free(warnings);
+    akv_buf_release(&text);
+    json_decref(v);
+    if (!model)
+        return;
+    struct akv_record r;
+    make_record(&r, request, tmpl, &warnings);
+    assert_string_equal(warnings ? warnings : "", wanted);
+    free(warnings);
+    akv_record_release(&r);
+}
+
+/* Arguments that a template leaves out because they are a string, as some do that go through members, are warned of. */
+static void drops_arguments(void **state)
+{
+    (void)state;
+    static const char tmpl[] =
+        "{% for m in messages %}{{ m.role }}:{{ m.content }}{% for c in m.tool_calls or [] %}[{{ c.function.name }}{% set a = "
+        "c.function.arguments %}{% if a is mapping %}{{ a | tojson }}{% endif %}]{% endfor %};{% endfor %}";
+    assert_warning(CALLED_WITH("\"{\\\"n\\\": 17}\""), tmpl,
+                   "messages[1].tool_calls: the chat template leaves arguments out that are a string: give an object");
+    assert_warning(CALLED_WITH("\"{\\\"n\\\": 17}\""), "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}",
+                   "messages[1].tool_calls: the chat template leaves their arguments out");
+    assert_warning(CALLED_WITH("\"{}\""), tmpl, "");
+    assert_warning(CALLED_WITH("\" {\\n} \""), tmpl, "");
+    assert_warning(CALLED_WITH("{\"n\": 17}"), tmpl, "");
+    assert_warning(CALLED_WITH("\"{\\\"n\\\": 17}\""), "{{ messages | tojson }}", "");
+}
+
 #define TOOLS_FIRST                                                                                                                \
     "<|im_start|>tools\n{{ tools | tojson }}<|im_end|>\n{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content "            \
     "}}<|im_end|>\n"                                                                                                               \
@@ -543,10 +587,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses),         cmocka_unit_test(passes_over),       cmocka_unit_test(gives_context),
         cmocka_unit_test(caches_template), cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),
-        cmocka_unit_test(odd_chats),       cmocka_unit_test(prompts),           cmocka_unit_test(tools_anchor),
-        cmocka_unit_test(stable_anchors),  cmocka_unit_test(open_end),          cmocka_unit_test(open_results),
-        cmocka_unit_test(before_content),  cmocka_unit_test(moves_cuts),        cmocka_unit_test(no_template),
-        cmocka_unit_test(hostile),
+        cmocka_unit_test(odd_chats),       cmocka_unit_test(prompts),           cmocka_unit_test(drops_arguments),
+        cmocka_unit_test(tools_anchor),    cmocka_unit_test(stable_anchors),    cmocka_unit_test(open_end),
+        cmocka_unit_test(open_results),    cmocka_unit_test(before_content),    cmocka_unit_test(moves_cuts),
+        cmocka_unit_test(no_template),     cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
