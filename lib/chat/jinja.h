@@ -39,7 +39,4 @@ void akv_jinja_free(struct akv_jinja *t);
 int akv_jinja_render(const struct akv_jinja *t, const json_t *context, int64_t now, const struct akv_jinja_limits *limits,
                      struct akv_buf *out, struct akv_err *err);
 
-/* Whether the template reads a variable of that name anywhere (`tools`): a template that does not ignores it. */
-bool akv_jinja_mentions(const struct akv_jinja *t, const char *name);
-
 #endif

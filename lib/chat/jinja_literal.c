@@ -153,7 +153,6 @@ static struct akv_jnode *variable(struct akv_jparser *p, const struct akv_jtok *
 {
     struct akv_jnode *node = akv_jnode_new(p, AKV_JN_NAME);
     node->name = akv_jname_number(p, p->toks.text + t->at, t->len);
-    p->t->names[node->name].read = true;
     if (node->name == p->t->caller)
         p->uses |= AKV_JUSES_CALLER;
     if (node->name == p->t->varargs)

@@ -113,7 +113,6 @@ struct akv_jnode {
 struct akv_jname {
     struct akv_jval str;
     uint32_t hash;
-    bool read; /* as a variable */
 };
 
 struct akv_jinja {

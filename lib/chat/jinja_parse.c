@@ -61,12 +61,6 @@ uint32_t akv_jname_number(struct akv_jparser *p, const char *s, size_t len)
     return t->n_names - 1;
 }
 
-bool akv_jinja_mentions(const struct akv_jinja *t, const char *name)
-{
-    uint32_t slot, n = name_find(t, name, strlen(name), name_hash(name, strlen(name)), &slot);
-    return n != UINT32_MAX && t->names[n].read;
-}
-
 /* ---- statements ---- */
 
 static struct akv_jnode *block(struct akv_jparser *p, const char *const *ends);

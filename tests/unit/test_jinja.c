@@ -462,23 +462,6 @@ static void test_render_twice(void **state)
     json_decref(bad);
 }
 
-/* A template mentions the variables that it reads: not attributes, text or comments. */
-static void test_mentions(void **state)
-{
-    (void)state;
-    struct akv_jinja *t;
-    struct akv_err err = {0};
-    const char *text =
-        "{# documents #}{{ m.functions }}{% set set_only = 1 %}{% if tools is defined %}eos_token{% endif %}{{ 'bos_token' }}";
-    assert_ok(akv_jinja_parse(&t, text, strlen(text), &err), &err);
-    assert_true(akv_jinja_mentions(t, "tools"));
-    assert_true(akv_jinja_mentions(t, "m"));
-    static const char *const not [] = {"documents", "functions", "set_only", "eos_token", "bos_token", "never", "tool", ""};
-    for (size_t i = 0; i < sizeof not / sizeof *not ; i++)
-        assert_false(akv_jinja_mentions(t, not [i]));
-    akv_jinja_free(t);
-}
-
 /* Dates are right across leap years, centuries and the epoch. */
 static void test_dates(void **state)
 {
@@ -528,8 +511,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),       cmocka_unit_test(test_language),
         cmocka_unit_test(test_errors),       cmocka_unit_test(test_raised_text_is_cut),
-        cmocka_unit_test(test_render_twice), cmocka_unit_test(test_mentions),
-        cmocka_unit_test(test_dates),        cmocka_unit_test(test_locales),
+        cmocka_unit_test(test_render_twice), cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_locales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
