@@ -24,7 +24,7 @@ void akv_store_batch_end(struct akv_store *s);
 /*
  * Fetch the page with this key under this root, checked against the ids expected. parent: NULL for page 0. 1: found, *rec valid
  * until the next call on the same `store`; 0: a miss; why (may be NULL) says so when it was not plain absence (damaged or forged:
- * quarantined; I/O error; unknown version). AKV_E_USAGE when the ids expected do not hash to the key.
+ * quarantined; I/O error; unknown version). AKV_E_USAGE when something is there, but the ids expected do not hash to the key.
  */
 int akv_store_get(struct akv_store *s, const struct akv_head *head, const struct akv_key *key, const struct akv_key *parent,
                   uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec, struct akv_err *why);

@@ -11,14 +11,22 @@
 /* ---- reading ---- */
 
 /* Identity is never trusted alone: the page must be the one that was asked for, ids included. */
-static int check_identity(const struct akv_object *o, const struct akv_page_rec *want, struct akv_err *err)
+static bool is_page(const struct akv_object *o, const struct akv_page_rec *want)
 {
     const struct akv_page_rec *p = akv_reader_page(o->reader);
-    if (akv_key_eq(&p->key, &want->key) && p->index == want->index && p->n_tokens == want->n_tokens &&
-        p->has_parent == want->has_parent && akv_key_eq(&p->parent, &want->parent) &&
-        !memcmp(p->ids, want->ids, p->n_tokens * sizeof *p->ids))
-        return 0;
-    return akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: it holds another page", o->in.name);
+    return akv_key_eq(&p->key, &want->key) && p->index == want->index && p->n_tokens == want->n_tokens &&
+           p->has_parent == want->has_parent && akv_key_eq(&p->parent, &want->parent) &&
+           !memcmp(p->ids, want->ids, p->n_tokens * sizeof *p->ids);
+}
+
+/* An object that holds another page than the one asked for, unless nothing could hold that. */
+static int fail_identity(const struct akv_object *o, const struct akv_page_rec *want, struct akv_err *err)
+{
+    struct akv_key check;
+    int rc = akv_page_key(&check, want->has_parent ? &want->parent : NULL, want->ids, want->n_tokens, err);
+    if (rc == 0 && (!akv_key_eq(&check, &want->key) || (want->index > 0) != want->has_parent))
+        rc = akv_fail(err, AKV_E_USAGE, "page %lu: the ids asked for do not hash to the key", (unsigned long)want->index);
+    return rc < 0 ? rc : akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: it holds another page", o->in.name);
 }
 
 int akv_store_read(struct akv_store *s, struct akv_object *o, const struct akv_head *head, const struct akv_key *key,
@@ -27,31 +35,26 @@ int akv_store_read(struct akv_store *s, struct akv_object *o, const struct akv_h
 {
     struct akv_page_rec want = {.key = *key, .has_parent = parent != NULL, .index = index, .n_tokens = n_ids, .ids = ids};
     struct akv_object_name name;
-    struct akv_key check;
+    struct akv_err e = {0};
     if (parent)
         want.parent = *parent;
-    int rc = akv_page_key(&check, parent, ids, n_ids, why);
-    if (rc == 0 && (!akv_key_eq(&check, key) || (index > 0) != (parent != NULL)))
-        rc = akv_fail(why, AKV_E_USAGE, "page %lu: the ids asked for do not hash to the key", (unsigned long)index);
-    if (rc == 0)
-        rc = akv_object_name(&name, &head->root, key, why);
+    int rc = akv_object_name(&name, &head->root, key, why);
     if (rc < 0)
         return rc;
-    struct akv_err e = {0};
     rc = akv_object_read(s, o, &name, head, false, &e);
     if (rc == 0)
         return 0;
-    if (rc == 1)
-        rc = check_identity(o, &want, &e);
-    if (rc == 0) {
+    if (rc == 1 && is_page(o, &want)) { /* the reader has hashed its ids */
         *rec = *akv_reader_page(o->reader);
         return 1;
     }
+    if (rc == 1)
+        rc = fail_identity(o, &want, &e);
     akv_fail(why, rc, "%s", e.msg);
     if (rc == AKV_E_INPUT)
         s->ops->set_aside(s, &name, &o->info, e.msg);
     akv_object_forget(o);
-    return 0;
+    return rc == AKV_E_USAGE ? rc : 0;
 }
 
 bool akv_store_load(struct akv_store *s, struct akv_object *o, struct akv_coder *c, const struct akv_head *head,
@@ -61,7 +64,7 @@ bool akv_store_load(struct akv_store *s, struct akv_object *o, struct akv_coder 
     int rc = akv_object_name(&name, &head->root, &want->key, NULL);
     if (rc == 0)
         rc = akv_object_begin(s, o, &name, head, NULL);
-    bool good = rc == 1 && check_identity(o, want, NULL) == 0 &&
+    bool good = rc == 1 && is_page(o, want) &&
                 akv_body_read(c, &head->geom, &o->in, akv_reader_page(o->reader), page, NULL) == 0 && akv_object_end(o, NULL) == 0;
     if (good) {
         *rec = *akv_reader_page(o->reader);

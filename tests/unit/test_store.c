@@ -348,6 +348,8 @@ static void parents_and_roots(void **state)
     assert_false(akv_store_has(s, &other, &p->rec.key));
     assert_int_equal(akv_store_get(s, &other, &p->rec.key, NULL, 0, p->ids, 64, &rec, NULL), 0);
     assert_int_equal(akv_store_get(s, &head, &p->rec.key, NULL, 0, p->ids, 63, &rec, NULL), AKV_E_USAGE);
+    assert_int_equal(akv_store_get(s, &head, &p->rec.key, &p->rec.key, 1, p->ids, 64, &rec, NULL), AKV_E_USAGE);
+    assert_hit(s, p); /* it is not to blame for that */
     akv_head_release(&other);
     akv_store_close(s);
 }
