@@ -1,5 +1,6 @@
 #include "model/digest_cache.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #define MAGIC "akvsha1\n"
 #define MAGIC_BYTES 8
 #define YOUNG_NS 2000000000
+#define TEMP_SECONDS 600 /* a temporary file that old belongs to nobody */
 
 /* Entry: magic, n hashes in ascending order of the tensors' names, XXH64 of all that. */
 static size_t entry_bytes(size_t n)
@@ -119,6 +121,31 @@ bool akv_digest_cache_get(const char *dir, const struct akv_stamp *stamp, uint8_
     return ok;
 }
 
+/* <64 hex>.<pid>.<ns>.tmp */
+static bool is_temp(const char *name)
+{
+    size_t n = strlen(name), n_hex = strspn(name, "0123456789abcdef");
+    return n_hex == 2 * AKV_SHA_BYTES && name[n_hex] == '.' && !strcmp(name + n - 4, ".tmp");
+}
+
+/* Remove what writers that died have left, by the clock of the file system. */
+static void sweep(int dir, time_t now)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        struct stat st;
+        if (is_temp(e->d_name) && !fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime < now - TEMP_SECONDS)
+            unlinkat(dir, e->d_name, 0);
+    }
+    closedir(d);
+}
+
 /* Write under a name of our own, then rename: a reader sees a whole entry or none. */
 static void write_entry(int dir, const char *name, const struct akv_buf *entry)
 {
@@ -130,6 +157,9 @@ static void write_entry(int dir, const char *name, const struct akv_buf *entry)
     if (fd < 0)
         return;
     bool ok = akv_write_all(fd, entry->data, entry->len, temp, NULL) == 0;
+    struct stat st;
+    if (ok && !fstat(fd, &st))
+        sweep(dir, st.st_mtime);
     ok = close(fd) == 0 && ok;
     if (!ok || renameat(dir, temp, dir, name))
         unlinkat(dir, temp, 0);

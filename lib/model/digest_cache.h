@@ -13,7 +13,8 @@ bool akv_digest_cache_get(const char *dir, const struct akv_stamp *stamp, uint8_
 
 /*
  * Keep them; dir and its parents are made when missing. Nothing is written when the file changed less than two seconds before
- * now_ns (the realtime clock when hashing began): another change could hide behind the same ctime. Trouble is silent.
+ * now_ns (the realtime clock when hashing began): another change could hide behind the same ctime. What writers that died have left is
+ * removed after ten minutes. Trouble is silent.
  */
 void akv_digest_cache_put(const char *dir, const struct akv_stamp *stamp, const uint8_t (*sha)[AKV_SHA_BYTES], size_t n,
                           int64_t now_ns);

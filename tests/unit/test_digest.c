@@ -5,6 +5,8 @@
 #include "model/digest_cache.h"
 #include "model/model.h"
 
+#include <time.h>
+
 #define SMALL "--dtype q8_0 --layers 1 --width 32 --heads 2 --kv-heads 1 --ff 64"
 #define FAR_FUTURE INT64_MAX
 
@@ -126,6 +128,45 @@ static void test_cache_entry(void **state)
         s.ctime_ns += i == 4;
         assert_false(akv_digest_cache_get(dir, &s, out, 3));
     }
+}
+
+/* Whether a file of that name stands in the directory. */
+static bool stands(const char *dir, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* Who keeps an entry removes what writers that died have left there: temporary files that are older than ten minutes. */
+static void test_cache_sweep(void **state)
+{
+    (void)state;
+    char dir[128], path[512];
+    const uint8_t sha[1][AKV_SHA_BYTES] = {{9}};
+    static const struct {
+        const char *name;
+        time_t age;
+        bool stays;
+    } files[] = {
+        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.77.000000001.tmp", 700, false},
+        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.77.000000002.tmp", 500, true},
+        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 700, true},
+        {"notes.tmp", 700, true},
+    };
+    snprintf(dir, sizeof dir, "%s/sweep", temp_dir);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const struct timespec t[2] = {{.tv_sec = time(NULL) - files[i].age}, {.tv_sec = time(NULL) - files[i].age}};
+        snprintf(path, sizeof path, "%s/%s", dir, files[i].name);
+        int fd = open(path, O_WRONLY | O_CREAT, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(futimens(fd, t), 0);
+        close(fd);
+    }
+    akv_digest_cache_put(dir, &stamp, sha, 1, FAR_FUTURE);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        assert_int_equal(stands(dir, files[i].name), files[i].stays);
 }
 
 /* A file that changed less than two seconds before hashing began is not kept, nor one from the future. */
@@ -272,9 +313,10 @@ static void test_changed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mkmodel_bytes), cmocka_unit_test(test_known_answer),  cmocka_unit_test(test_what_counts),
-        cmocka_unit_test(test_cache_entry),   cmocka_unit_test(test_cache_young),   cmocka_unit_test(test_cache_trust),
-        cmocka_unit_test(test_cache_used),    cmocka_unit_test(test_cache_trouble), cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_mkmodel_bytes), cmocka_unit_test(test_known_answer), cmocka_unit_test(test_what_counts),
+        cmocka_unit_test(test_cache_entry),   cmocka_unit_test(test_cache_young),  cmocka_unit_test(test_cache_sweep),
+        cmocka_unit_test(test_cache_trust),   cmocka_unit_test(test_cache_used),   cmocka_unit_test(test_cache_trouble),
+        cmocka_unit_test(test_changed),
     };
     return cmocka_run_group_tests_name("digest", tests, temp_setup, temp_teardown);
 }
