@@ -380,7 +380,10 @@ AKV_API int akv_pin_stream(struct akv_store *s, struct akv_input *in, const char
 /* By name, then root. A pin that cannot be read is told to bad (may be NULL: it is an error). */
 AKV_API int akv_pin_list(struct akv_store *s, akv_pin_fn *fn, void (*bad)(void *ctx, const char *name, const struct akv_err *why),
                          void *ctx, struct akv_err *err);
-/* root: hex (a prefix will do) or NULL. AKV_E_NO: no such pin; AKV_E_USAGE: under several roots. */
+/*
+ * root: hex (a prefix will do) or NULL. AKV_E_NO: no such pin; AKV_E_USAGE: under several roots. One that cannot be read is removed too: root
+ * NULL, or 16 digits of it.
+ */
 AKV_API int akv_pin_remove(struct akv_store *s, const char *name, const char *root, struct akv_err *err);
 AKV_API int akv_pin_rename(struct akv_store *s, const char *from, const char *to, const char *root, struct akv_err *err);
 /* Write the pinned chain as a stream without requests. */

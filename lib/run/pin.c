@@ -20,6 +20,19 @@ void akv_pin_describe(struct akv_pin *pin, const struct akv_ref *ref)
         akv_hex(pin->input, ref->input, sizeof ref->input);
 }
 
+/* A pin of a name that cannot be read. */
+struct unread {
+    const char *name;
+    struct akv_err why;
+};
+
+static void note_unread(void *ctx, const char *name, const struct akv_err *why)
+{
+    struct unread *u = ctx;
+    if (!u->why.code && !strcmp(name, u->name))
+        u->why = *why;
+}
+
 int akv_pin_find(struct akv_store *s, const char *name, const char *root, struct akv_ref *out, struct akv_err *err)
 {
     if (!root) {
@@ -28,7 +41,8 @@ int akv_pin_find(struct akv_store *s, const char *name, const char *root, struct
     }
     struct akv_ref *refs = NULL;
     size_t n = 0, found = 0;
-    int rc = akv_store_refs(s, &refs, &n, err);
+    struct unread unread = {.name = name};
+    int rc = akv_store_refs_but(s, &refs, &n, note_unread, &unread, err);
     for (size_t i = 0; i < n; i++) {
         char hex[AKV_SHA_HEX];
         akv_hex(hex, &refs[i].root, sizeof refs[i].root);
@@ -45,6 +59,8 @@ int akv_pin_find(struct akv_store *s, const char *name, const char *root, struct
         akv_ref_release(out);
     if (rc < 0)
         return rc;
+    if (!found && unread.why.code)
+        return akv_fail(err, unread.why.code, "%s", unread.why.msg);
     return found ? akv_fail(err, AKV_E_USAGE, "%s: root %.16s: stands for more than one", name, root)
                  : akv_fail(err, AKV_E_NO, "%s: no such pin under root %.16s", name, root);
 }
@@ -55,14 +71,23 @@ static int gone_since(int rc, const char *name, struct akv_err *err)
     return rc == 0 ? akv_fail(err, AKV_E_NO, "%s: the pin is gone", name) : rc < 0 ? rc : 0;
 }
 
+/* Also one that cannot be read: by the name alone, or with as much of the root as its directory has. */
 int akv_pin_remove(struct akv_store *s, const char *name, const char *root, struct akv_err *err)
 {
-    struct akv_ref ref;
-    int rc = akv_pin_find(s, name, root, &ref, err);
+    struct akv_ref ref = {0};
+    struct akv_err why = {0};
+    int rc = 1;
+    if (root) {
+        rc = akv_pin_find(s, name, root, &ref, &why);
+        if ((rc == AKV_E_INPUT || rc == AKV_E_INCOMPAT) && akv_unhex(ref.root.b, 8, root, strnlen(root, 16)))
+            rc = 1;
+    }
     if (rc < 0)
-        return rc;
-    rc = akv_store_ref_remove(s, name, &ref.root, err);
+        return akv_fail(err, rc, "%s", why.msg);
+    rc = akv_store_ref_remove(s, name, root ? &ref.root : NULL, err);
     akv_ref_release(&ref);
+    if (rc == 0 && !root)
+        return akv_fail(err, AKV_E_NO, "%s: no such pin", name);
     return gone_since(rc, name, err);
 }
 

@@ -133,9 +133,11 @@ static int list_homes(struct akv_store *s, const char *name, const struct akv_ke
 }
 
 /*
- * The one directory of a name, opened: a descriptor in *dir and 1; 0 absent; AKV_E_USAGE naming the roots when there are several.
+ * The one directory of a name, opened: a descriptor in *dir, its name in home and 1; 0 absent; AKV_E_USAGE naming the roots when there
+ * are several.
  */
-static int open_home(struct akv_store *s, const char *name, const struct akv_key *root, int *dir, struct akv_err *err)
+static int open_home(struct akv_store *s, const char *name, const struct akv_key *root, int *dir, char home[ROOT_DIR + 1],
+                     struct akv_err *err)
 {
     struct names homes = {0};
     *dir = -1;
@@ -152,8 +154,9 @@ static int open_home(struct akv_store *s, const char *name, const struct akv_key
         akv_buf_release(&b);
     }
     if (rc == 0 && homes.n == 1) {
-        *dir = akv_store_dir(s->refs, homes.list[0]);
-        rc = *dir >= 0 ? 1 : akv_store_fail_dir(s, "refs", homes.list[0], err);
+        snprintf(home, ROOT_DIR + 1, "%s", homes.list[0]);
+        *dir = akv_store_dir(s->refs, home);
+        rc = *dir >= 0 ? 1 : akv_store_fail_dir(s, "refs", home, err);
     }
     free_names(&homes);
     return rc;
@@ -161,9 +164,10 @@ static int open_home(struct akv_store *s, const char *name, const struct akv_key
 
 /* ---- reading ---- */
 
-static int read_ref(struct akv_store *s, int dir, const char *name, struct akv_ref *out, struct akv_err *err)
+/* A ref of the directory `home`, which is open. A collection relies on that being its root's. */
+static int read_ref(struct akv_store *s, int dir, const char *home, const char *name, struct akv_ref *out, struct akv_err *err)
 {
-    char text[AKV_REF_TEXT_MAX];
+    char text[AKV_REF_TEXT_MAX], hex[ROOT_DIR + 1];
     struct stat st;
     *out = (struct akv_ref){0};
     int fd = akv_file_open(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
@@ -182,6 +186,9 @@ static int read_ref(struct akv_store *s, int dir, const char *name, struct akv_r
         rc = (int)n;
     if (rc == 0) {
         rc = akv_ref_parse(out, text, (size_t)n, err);
+        akv_hex(hex, out->root.b, ROOT_DIR / 2);
+        if (rc == 0 && strcmp(hex, home))
+            rc = akv_fail(err, AKV_E_INPUT, "its root is not that of its directory");
         akv_err_prefix(err, "%s: pin '%s'", s->dir, name);
     }
     if (rc == 0) {
@@ -196,10 +203,11 @@ static int read_ref(struct akv_store *s, int dir, const char *name, struct akv_r
 int akv_store_ref_get(struct akv_store *s, const char *name, const struct akv_key *root, struct akv_ref *out, struct akv_err *err)
 {
     int dir;
+    char home[ROOT_DIR + 1];
     *out = (struct akv_ref){0};
-    int rc = open_home(s, name, root, &dir, err);
+    int rc = open_home(s, name, root, &dir, home, err);
     if (rc == 1) {
-        rc = read_ref(s, dir, name, out, err);
+        rc = read_ref(s, dir, home, name, out, err);
         close(dir);
     }
     if (rc == 1 && root && !akv_key_eq(root, &out->root)) { /* another root of the same 16 digits */
@@ -229,7 +237,7 @@ static int add_refs(struct akv_store *s, const char *home, struct akv_ref **list
     }
     for (size_t i = 0; rc >= 0 && i < pins.n; i++) {
         struct akv_err why = {0};
-        rc = read_ref(s, dir, pins.list[i], &(*list)[*n], &why); /* 0: removed since */
+        rc = read_ref(s, dir, home, pins.list[i], &(*list)[*n], &why); /* 0: removed since */
         *n += rc == 1;
         if (rc < 0 && bad) {
             bad(ctx, pins.list[i], &why);
@@ -344,7 +352,8 @@ int akv_store_ref_put(struct akv_store *s, struct akv_ref *ref, struct akv_err *
 int akv_store_ref_remove(struct akv_store *s, const char *name, const struct akv_key *root, struct akv_err *err)
 {
     int dir;
-    int rc = open_home(s, name, root, &dir, err);
+    char home[ROOT_DIR + 1];
+    int rc = open_home(s, name, root, &dir, home, err);
     if (rc != 1)
         return rc;
     rc = akv_store_batch_begin(s, err);
@@ -363,9 +372,10 @@ int akv_store_ref_remove(struct akv_store *s, const char *name, const struct akv
 int akv_store_ref_rename(struct akv_store *s, const char *from, const char *to, const struct akv_key *root, struct akv_err *err)
 {
     int dir;
+    char home[ROOT_DIR + 1];
     int rc = akv_pin_name_check(to, err);
     if (rc == 0)
-        rc = open_home(s, from, root, &dir, err);
+        rc = open_home(s, from, root, &dir, home, err);
     if (rc != 1)
         return rc;
     rc = akv_store_batch_begin(s, err);

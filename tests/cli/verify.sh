@@ -142,6 +142,28 @@ t_run 3 akv-pin -s store --list
 t_out '^b '
 t_run 3 akv-pin -s store --gc --force
 t_is "$(find store/objects -type f | wc -l)" $n_objects "objects that a collection left when a pin cannot be read"
+t_run 0 akv-pin -s store --export b
+t_run 0 akv-pin -s store --export --root "$(basename "$(dirname "$ref")")" b
+t_run 3 akv-pin -s store --export --root "$(basename "$(dirname "$ref")")" a
+t_err_line "^akv-pin: store: pin 'a': a damaged ref\$"
+for root in "" "--root $(basename "$(dirname "$ref")")" "-m $TINY"; do # it can be taken away
+    cat half >"$ref"
+    # shellcheck disable=SC2086
+    t_run 0 akv-pin -s store --remove a $root
+    [ ! -e "$ref" ] || t_fail "the damaged pin is there after --remove $root"
+done
+t_run 1 akv-pin -s store --remove a
+t_err_line '^akv-pin: a: no such pin$'
+t_run 0 akv-pin -s store --gc --force
+t_begin "a pin that says another root than its directory's: a damaged one, and a collection takes nothing for its sake"
+fresh
+sed -i 's/^root ./root f/' "$ref"
+t_run 3 akv-pin -s store --gc --force
+t_err_line "^akv-pin: store: pin 'a': its root is not that of its directory\$"
+t_is "$(find store/objects -type f | wc -l)" $n_objects "objects"
+t_run 1 akv-pin -s store --verify
+t_out '^pin a: .*its root is not'
+t_run 0 akv-pin -s store --remove a
 t_begin "D13 an object of a later version, and one that may not be read: named, they stay"
 fresh
 chmod 666 "store/$second"
