@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define IN_BUF ((size_t)1 << 16)
+#define PIPE_BYTES (1 << 20) /* what everybody may ask for, unless the administrator says otherwise */
 
 int akv_file_open(int dir, const char *name, int flags, mode_t mode)
 {
@@ -50,6 +51,11 @@ int akv_file_rename(int from_dir, const char *from, int dir, const char *name, u
         rc = renameat2(from_dir, from, dir, name, flags);
     while (rc < 0 && errno == EINTR);
     return rc;
+}
+
+void akv_pipe_widen(int fd)
+{
+    (void)fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES);
 }
 
 int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err)

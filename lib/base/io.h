@@ -16,6 +16,12 @@ int akv_file_close(int fd);
 int akv_file_link(int from_dir, const char *from, int dir, const char *name);
 int akv_file_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags);
 
+/*
+ * A pipe that pages will go through holds most of one: else its two processes take turns on every 64 KiB. A wish, and nothing for what is
+ * no pipe.
+ */
+void akv_pipe_widen(int fd);
+
 /* Write all n bytes; `name` is for the message. */
 int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err);
 

@@ -22,10 +22,12 @@ static int find_kind(struct akv_input *in, struct akv_err *err)
         return (int)n;
     static const uint8_t frame[] = {0x5a, 0x2a, 0x4d, 0x18};
     bool cut = n < 16 && !memcmp(p, frame, n < 4 ? (size_t)n : sizeof frame); /* for the reader to refuse */
-    if (cut || akv_is_stream(p, (size_t)n))
+    if (cut || akv_is_stream(p, (size_t)n)) {
         in->kind = AKV_KIND_STREAM;
-    else if (n >= 4 && !memcmp(p, "GGUF", 4))
+        akv_pipe_widen(in->in.fd);
+    } else if (n >= 4 && !memcmp(p, "GGUF", 4)) {
         in->kind = AKV_KIND_GGUF;
+    }
     return 0;
 }
 

@@ -181,6 +181,7 @@ int akv_session_need_writer(struct akv_session *s, struct akv_err *err)
     if (s->writer || s->out_fd < 0)
         return 0;
     int rc = akv_session_need_head(s, err);
+    akv_pipe_widen(s->out_fd);
     return rc < 0 ? rc : akv_writer_open(&s->writer, s->out_fd, s->out_name, &s->head, err);
 }
 

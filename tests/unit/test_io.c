@@ -326,14 +326,46 @@ static void map_refuses_other_things(void **state)
     unlink(path);
 }
 
+/* A pipe holds more afterwards and keeps what is in it; a file stays as it is. */
+static void widened_pipe(void **state)
+{
+    (void)state;
+    int fd[2];
+    char got[4];
+    assert_int_equal(pipe(fd), 0);
+    int before = fcntl(fd[0], F_GETPIPE_SZ);
+    assert_int_equal(write(fd[1], "abcd", 4), 4);
+    akv_pipe_widen(fd[1]);
+    if (fcntl(fd[0], F_GETPIPE_SZ) == before)
+        skip(); /* no more is allowed here */
+    assert_true(fcntl(fd[0], F_GETPIPE_SZ) > before);
+    assert_int_equal(read(fd[0], got, 4), 4);
+    assert_memory_equal(got, "abcd", 4);
+    close(fd[0]);
+    close(fd[1]);
+    char path[64];
+    make_temp(path, "abcd", 4);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    akv_pipe_widen(file);
+    assert_int_equal(read(file, got, 4), 4);
+    close(file);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(read_upto_is_whole),       cmocka_unit_test(reading_survives_signals),
-        cmocka_unit_test(writing_survives_signals), cmocka_unit_test(errors_name_the_file),
-        cmocka_unit_test(full_device_is_an_error),  cmocka_unit_test(peek_consumes_nothing),
-        cmocka_unit_test(input_is_in_order),        cmocka_unit_test(end_inside_a_record),
-        cmocka_unit_test(map_shows_the_file),       cmocka_unit_test(map_refuses_other_things),
+        cmocka_unit_test(read_upto_is_whole),
+        cmocka_unit_test(reading_survives_signals),
+        cmocka_unit_test(writing_survives_signals),
+        cmocka_unit_test(errors_name_the_file),
+        cmocka_unit_test(full_device_is_an_error),
+        cmocka_unit_test(peek_consumes_nothing),
+        cmocka_unit_test(input_is_in_order),
+        cmocka_unit_test(end_inside_a_record),
+        cmocka_unit_test(map_shows_the_file),
+        cmocka_unit_test(map_refuses_other_things),
+        cmocka_unit_test(widened_pipe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
