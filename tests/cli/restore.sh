@@ -58,6 +58,30 @@ for codec in planes raw; do
     done
 done
 
+t_begin "f32 pages go into place from a store of either codec; one that was cut short, or is empty, ends the chain"
+akv-gen --kv f32 -n 8 --json long.tok | jq -c '[.text, .tokens]' >cold32
+for codec in planes raw; do
+    cp -a $codec wide && rm -r wide/objects/*
+    akv-prefill --kv f32 -s wide --save long.tok >/dev/null
+    akv-inspect --json wide/objects/*/* | jq -r 'select(.type == "P" and .n == 64) | .codec' | sort -u >codecs
+    t_is "$(cat codecs)" "$codec" "the codec of full pages"
+    for cut in none short empty; do
+        rm -rf hurt && cp -a wide hurt
+        want=$(($(jq .n long.tok) - 1))
+        if [ $cut != none ]; then
+            size=0
+            [ $cut = empty ] || size=1900
+            for object in $(object_of hurt 3); do truncate -s $size "$object"; done
+            want=192
+        fi
+        t_run 0 akv-gen -q --kv f32 -s hurt -@ 2 -n 8 --json --stats=stats long.tok
+        t_is "$(jq -c '[.text, .tokens]' "$t_stdout")" "$(cat cold32)" "the f32 reply from $codec, cut: $cut"
+        t_is "$(tail -n 1 stats | jq .cached_tokens)" "$want" "f32 tokens restored from $codec, cut: $cut"
+        rm -f stats
+    done
+    rm -r wide
+done
+
 t_begin "a stream: the reply is a cold one's, whatever the threads"
 for threads in 1 2 3 8; do
     t_sh 0 "akv-gen -@ $threads -n 8 --json --stats=stats <cold.akv"
