@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 const char *cmd_name = "akv";
@@ -141,13 +142,23 @@ void cmd_die_err(const struct akv_err *err)
     exit(worst_status);
 }
 
+/* Two signals so soon after each other ask once: timeout(1), for one, sends its signal to the process and to its group. */
+#define ONE_REQUEST_MS 100
+
 static void on_signal(int sig)
 {
-    if (cmd_cancel || cmd_at_once) { /* the second one does not wait */
+    static struct timespec first;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const long ms = (long)(now.tv_sec - first.tv_sec) * 1000 + (now.tv_nsec - first.tv_nsec) / 1000000;
+    if (cmd_at_once || (cmd_cancel && ms >= ONE_REQUEST_MS)) { /* the second request does not wait */
         cmd_out_unlink();
         signal(sig, SIG_DFL);
         raise(sig); /* ends the process as soon as this returns */
     }
+    if (cmd_cancel)
+        return;
+    first = now;
     cmd_cancel = sig;
 }
 

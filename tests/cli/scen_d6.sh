@@ -99,8 +99,17 @@ if t_begin "a signal ends a wait for a collection by another process" flock; the
     for tool in akv-gen akv-prefill; do
         t_sh 143 "timeout --preserve-status -k 60 0.5 $tool -s store --save b.tok"
     done
-    exec 9>&-
     t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps"
+    akv-gen -n 8 -s store --save b.tok >/dev/null 2>&1 & # a second signal at once is of the same request
+    for ((i = 0; i < 400; i++)); do
+        [ -z "$(find store/tmp -type f -name "$!.*")" ] || break
+        sleep 0.02
+    done
+    kill -TERM $! && kill -HUP $!
+    wait $!
+    t_is $? 143 "exit status"
+    exec 9>&-
+    t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps after two signals"
     t_is "$(akv-pin -s store --list --json | jq -r .name)" anchor "the pins"
 fi
 if t_begin "a signal ends a wait for all others to stop publishing, which a save needs that counts or makes room" flock; then
@@ -113,8 +122,17 @@ if t_begin "a signal ends a wait for all others to stop publishing, which a save
             t_sh $((128 + $(kill -l $signal))) "timeout --preserve-status -s $signal -k 60 0.5 $command"
         done
     done
-    exec 9>&-
     t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps"
+    akv-gen -n 8 -s store --save b.tok >/dev/null 2>&1 & # a second signal at once is of the same request
+    for ((i = 0; i < 400; i++)); do
+        [ -z "$(find store/tmp -type f -name "$!.*")" ] || break
+        sleep 0.02
+    done
+    kill -TERM $! && kill -HUP $!
+    wait $!
+    t_is $? 143 "exit status"
+    exec 9>&-
+    t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps after two signals"
     t_is "$(akv-pin -s store --list --json | jq -r .name)" anchor "the pins"
     t_run 0 akv-pin -s store --verify
     t_run 0 akv-prefill -q -s store --save -o /dev/null b.tok
