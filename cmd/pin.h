@@ -23,10 +23,11 @@ struct pin {
     struct cmd_opts o;
     enum pin_verb verb;
     bool all, json, dry_run, force, deep;
-    bool model_given; /* by -m, not by the environment alone */
-    const char *root; /* the first digits of the one meant; NULL: any */
-    uint64_t quota;   /* bytes; 0: none */
-    uint64_t sample;  /* pages to compute again */
+    bool model_given;    /* by -m, not by the environment alone */
+    const char *root;    /* the first digits of the one meant; NULL: any */
+    char model_root[65]; /* of -m, whole */
+    uint64_t quota;      /* bytes; 0: none */
+    uint64_t sample;     /* pages to compute again */
     char **names;
     struct cmd_inputs inputs;
     struct cmd_out out;

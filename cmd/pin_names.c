@@ -61,7 +61,8 @@ void pin_root_of_model(struct pin *t)
     if (akv_session_root(s, &text, &err) < 0)
         cmd_die_err(&err);
     json_t *json = json_loads(text, 0, NULL);
-    t->root = cmd_strdup(json_string_value(json_object_get(json, "root")));
+    snprintf(t->model_root, sizeof t->model_root, "%s", json_string_value(json_object_get(json, "root")));
+    t->root = t->model_root;
     json_decref(json);
     free(text);
     akv_session_close(s);

@@ -17,7 +17,7 @@ akv-prefill -s warm --save -o /dev/null a.tok && rm -rf warm
 
 # faulty SPEC COMMAND...: run it with that fault under w.
 faulty() {
-    AKV_FAULT=$1 LD_PRELOAD=$AKV_BUILD/tests/fault.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 timeout 60 "${@:2}"
+    AKV_FAULT=$1 LD_PRELOAD=$AKV_BUILD/tests/fault.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0:handle_sigbus=0 timeout 60 "${@:2}"
 }
 
 temps() {
