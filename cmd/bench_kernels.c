@@ -52,18 +52,34 @@ static int put_kernel(void *ctx, const struct akv_kernel_row *row, struct akv_er
     return 0;
 }
 
+static bool look(void *ctx, const char *op, const char *type)
+{
+    (void)wanted(ctx, op, type);
+    return false;
+}
+
+/* Before anything is measured: each operand names something. */
+static void check_operands(struct kernels *k)
+{
+    struct akv_machine none = {0};
+    struct akv_err err = {0};
+    if (akv_bench_kernels(&none, 1, look, put_kernel, k, &cmd_cancel, &err) < 0)
+        cmd_die_err(&err);
+    for (int i = 0; i < k->b->n_operands; i++)
+        if (!k->used[i])
+            cmd_die(2, "%.40s: neither an op nor a type", k->b->operands[i]);
+}
+
 void bench_kernels(struct bench *b)
 {
     struct kernels k = {.b = b, .used = cmd_alloc((size_t)b->n_operands * sizeof(bool))};
     struct akv_machine machine;
     struct akv_err err = {0};
+    check_operands(&k);
     if (akv_bench_machine(&machine, NULL, &err) < 0)
         cmd_die_err(&err);
     if (akv_bench_kernels(&machine, b->reps, wanted, put_kernel, &k, &cmd_cancel, &err) < 0)
         cmd_die_err(&err);
-    for (int i = 0; i < b->n_operands; i++)
-        if (!k.used[i])
-            cmd_die(2, "%.40s: neither an op nor a type", b->operands[i]);
     if (machine.int8_gops > 0)
         bench_text(b,
                    "\nLimits of one thread: int8 %.1f GOP/s (maddubs + madd + add), %.1f summed in int16, %.1f with VNNI; f32 fma "
