@@ -183,6 +183,13 @@ class Starts:
         )
         time.sleep(2.1)  # the digest of the weights is cached once it is older than two seconds
 
+    def gets_through(self, venv):
+        try:
+            self.peer(venv, "start", 20, 1)
+            return True
+        except subprocess.CalledProcessError:
+            return False
+
     def peer(self, venv, mode, n, threads):
         command = [venv + "/bin/python", ARM, mode, SMOL, self.path(n, "ids"), str(threads)]
         if mode != "start":
@@ -333,10 +340,7 @@ def milliseconds(results):
     return "%.1f ms" % (statistics.median(r["ns"] for r in results) * 1e-6)
 
 
-def start_rows(table, work, peers, wanted):
-    if not wanted("start") and not wanted("restored"):
-        return
-    s = Starts(work)
+def start_rows(table, s, peers, wanted):
     for t in THREADS:
         if not wanted("start"):
             break
@@ -421,9 +425,14 @@ def main():
     def wanted(name):
         return not rows or any(name.startswith(r) for r in rows)
 
+    starts = Starts(work)
+    for name, venv in peers[1:]:
+        if not starts.gets_through(venv):
+            say("%s: that build of the peer dies on this processor; its figures are left out" % name)
+            peers = peers[:1]
     table = Table(peers, Log(work + "/rows.jsonl"))
     engine_rows(table, SMOL, SMOL_TESTS, "", peers, wanted)
-    start_rows(table, work, peers, wanted)
+    start_rows(table, starts, peers, wanted)
     memory_row(table, peers, wanted)
     for dtype in OTHERS:
         engine_rows(table, "%s/models/%s.gguf" % (work, dtype), OTHER_TESTS, dtype, peers, wanted)
