@@ -226,54 +226,68 @@ static int read_exact(struct akv_in *in, void *p, size_t n, struct akv_err *err)
     return rc == 0 ? akv_fail(err, AKV_E_INPUT, "%s: truncated", in->name) : rc < 0 ? rc : 0;
 }
 
+/* The next n bytes, hashed while they are in the cache. */
+static int read_hashed(struct akv_coder *c, struct akv_in *in, void *p, size_t n, struct akv_err *err)
+{
+    int rc = read_exact(in, p, n, err);
+    if (rc == 0)
+        XXH64_update(c->hash, p, n);
+    return rc;
+}
+
 /* Exactly these bytes must come. */
-static int read_same(struct akv_in *in, const uint8_t *want, size_t n, struct akv_err *err)
+static int read_same(struct akv_coder *c, struct akv_in *in, const uint8_t *want, size_t n, struct akv_err *err)
 {
     uint8_t got[FRAME_HEAD];
-    int rc = read_exact(in, got, n, err);
+    int rc = read_hashed(c, in, got, n, err);
     return rc < 0 || !memcmp(got, want, n) ? rc : akv_fail(err, AKV_E_INPUT, "%s: not a frame of stored blocks", in->name);
 }
 
-/* Each block is hashed while it is in the cache. */
 static int read_raw(struct akv_coder *c, struct akv_in *in, const struct akv_page_rec *rec, uint8_t *body, struct akv_err *err)
 {
     uint8_t head[FRAME_HEAD];
     size_t n = (size_t)rec->raw_bytes;
-    if (!c->hash)
-        c->hash = XXH64_createState();
-    if (!c->hash)
-        return akv_fail(err, AKV_E_IO, "page body: out of memory");
-    XXH64_reset(c->hash, 0);
     if (rec->coded_bytes != FRAME_HEAD + (n + BLOCK - 1) / BLOCK * BLOCK_HEAD + n + 4)
         return akv_fail(err, AKV_E_INPUT, "%s: not a frame of stored blocks", in->name);
     frame_head(head, n);
-    int rc = read_same(in, head, FRAME_HEAD, err);
+    int rc = read_same(c, in, head, FRAME_HEAD, err);
     for (size_t at = 0, len; rc == 0 && at < n; at += len) {
         len = block_head(head, at, n);
-        rc = read_same(in, head, BLOCK_HEAD, err);
+        rc = read_same(c, in, head, BLOCK_HEAD, err);
         if (rc == 0)
-            rc = read_exact(in, body + at, len, err);
-        if (rc == 0)
-            XXH64_update(c->hash, body + at, len);
+            rc = read_hashed(c, in, body + at, len, err);
     }
-    if (rc == 0) {
-        akv_put_u32(head, (uint32_t)XXH64_digest(c->hash));
-        rc = read_same(in, head, 4, err);
+    /* the frame's own checksum: what is hashed here is more than it is of */
+    return rc < 0 ? rc : read_hashed(c, in, head, 4, err);
+}
+
+static int read_planes(struct akv_coder *c, struct akv_in *in, uint8_t *p, size_t n, struct akv_err *err)
+{
+    int rc = 0;
+    for (size_t at = 0, len; rc == 0 && at < n; at += len) {
+        len = n - at < BLOCK ? n - at : BLOCK;
+        rc = read_hashed(c, in, p + at, len, err);
     }
     return rc;
 }
 
-int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint8_t *body,
-                  struct akv_err *err)
+int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint64_t xxh,
+                  uint8_t *body, struct akv_err *err)
 {
     struct akv_page_rec coded = *rec;
-    if (rec->codec == AKV_CODEC_RAW)
-        return read_raw(c, in, rec, body, err);
+    bool raw = rec->codec == AKV_CODEC_RAW;
     size_t room = rec->coded_bytes > rec->raw_bytes ? rec->coded_bytes : (size_t)rec->raw_bytes; /* pages differ: taken once */
-    uint8_t *p = scratch(&c->body, room, err);
-    int rc = p ? read_exact(in, p, rec->coded_bytes, err) : AKV_E_IO;
+    uint8_t *p = raw ? body : scratch(&c->body, room, err);
+    if (!c->hash)
+        c->hash = XXH64_createState();
+    if (!p || !c->hash)
+        return akv_fail(err, AKV_E_IO, "page body: out of memory");
+    XXH64_reset(c->hash, 0);
+    int rc = raw ? read_raw(c, in, rec, body, err) : read_planes(c, in, p, rec->coded_bytes, err);
+    if (rc == 0 && XXH64_digest(c->hash) != xxh)
+        rc = akv_fail(err, AKV_E_INPUT, "page %lu: the body is damaged (XXH64 differs)", (unsigned long)rec->index);
     coded.coded = p;
-    return rc < 0 ? rc : akv_body_decode(c, g, &coded, body, err);
+    return rc < 0 || raw ? rc : akv_body_decode(c, g, &coded, body, err);
 }
 
 int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *page,

@@ -24,6 +24,7 @@ struct akv_reader {
     size_t n_tips, request_len;
     uint64_t record, offset, section_pages;
     uint64_t body_left; /* bytes of the last record's body that are still on the way */
+    uint64_t body_xxh;  /* what the last page's body must hash to */
     bool have_head, in_section, page_open, headers_only;
     int failed;
 };
@@ -58,6 +59,11 @@ void akv_reader_headers_only(struct akv_reader *r)
 void akv_reader_body_read(struct akv_reader *r)
 {
     r->body_left = 0;
+}
+
+uint64_t akv_reader_body_xxh(const struct akv_reader *r)
+{
+    return r->body_xxh;
 }
 
 void akv_reader_close(struct akv_reader *r)
@@ -176,7 +182,7 @@ static int check_parent(struct akv_reader *r, struct akv_err *err)
     return 0;
 }
 
-static int read_body(struct akv_reader *r, uint64_t want_xxh, struct akv_err *err)
+static int read_body(struct akv_reader *r, struct akv_err *err)
 {
     const uint8_t *body = akv_in_take(r->in, r->rec.coded_bytes);
     if (!body) {
@@ -187,7 +193,7 @@ static int read_body(struct akv_reader *r, uint64_t want_xxh, struct akv_err *er
         body = (const uint8_t *)r->body.data;
     }
     r->body_left = 0;
-    if (akv_xxh64(body, r->rec.coded_bytes) != want_xxh)
+    if (akv_xxh64(body, r->rec.coded_bytes) != r->body_xxh)
         return akv_fail(err, AKV_E_INPUT, "page %lu: the body is damaged (XXH64 differs)", (unsigned long)r->rec.index);
     r->rec.coded = body;
     return 0;
@@ -195,12 +201,11 @@ static int read_body(struct akv_reader *r, uint64_t want_xxh, struct akv_err *er
 
 static int on_page(struct akv_reader *r, const uint8_t *payload, struct akv_err *err)
 {
-    uint64_t xxh;
-    int rc = akv_page_parse(&r->rec, r->ids, &xxh, &r->head.geom, &r->header, payload, err);
+    int rc = akv_page_parse(&r->rec, r->ids, &r->body_xxh, &r->head.geom, &r->header, payload, err);
     if (rc == 0)
         rc = check_parent(r, err);
     if (rc == 0 && !r->headers_only)
-        rc = read_body(r, xxh, err);
+        rc = read_body(r, err);
     if (rc < 0)
         return rc;
     r->section_pages++;

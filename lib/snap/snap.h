@@ -76,12 +76,12 @@ int akv_page_recode(struct akv_coder *c, const struct akv_geom *g, enum akv_code
 int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body,
                     struct akv_err *err);
 /*
- * The same from an input that stands at the coded bytes, in the least of steps: stored blocks are read to where they belong. The frame's
- * checksum, over what will be used, is the only one: XXH64 of the coded bytes, which are not kept, is not asked for. AKV_E_INPUT also
- * for a frame that akv_body_decode() understands and akv_body_encode() would not have written.
+ * The same from an input that stands at the coded bytes, which must hash to xxh, in the least of steps: stored blocks are read to where
+ * they belong, and are covered by that hash alone. AKV_E_INPUT also for a frame that akv_body_decode() understands and
+ * akv_body_encode() would not have written.
  */
-int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint8_t *body,
-                  struct akv_err *err);
+int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint64_t xxh,
+                  uint8_t *body, struct akv_err *err);
 /* akv_body_decode() into an in-memory page (akv_geom_page_bytes); slots beyond its tokens stay as they are. A full page is decoded in place. */
 int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *page,
                     struct akv_err *err);
@@ -133,6 +133,7 @@ int akv_reader_open(struct akv_reader **out, struct akv_in *in, struct akv_err *
 void akv_reader_headers_only(struct akv_reader *r);
 /* The caller has consumed the body of the last page, which was passed over, from the input by itself. */
 void akv_reader_body_read(struct akv_reader *r);
+uint64_t akv_reader_body_xxh(const struct akv_reader *r); /* what that body must hash to */
 /*
  * The next event (> 0), 0 at the end after a last E, or an error naming record number and offset. What is checked: magics,
  * versions, caps, header XXH64, sizes against geometry, ids against the key, parent known or the chain open, coded XXH64, known

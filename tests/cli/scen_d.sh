@@ -41,6 +41,23 @@ for i in {1..24}; do
 done
 [ ! -e flipped ] || t_is "$(akv-pin -s flipped --list)" "" "the pins"
 
+t_begin "D1 a sound body of another page of equal size in a stored object: that page is computed"
+akv-pin -q -s spliced made <anchor.akv && akv-pin -q -s spliced --remove made && akv-pin -q -s spliced --gc --force
+echo codec=raw >spliced/config
+jq -c '.id = "c" | .tokens = (.tokens + .tokens + .tokens)[:200] | .n = 200 | {akv, id, n, tokens}' b.tok >c.tok
+akv-prefill -s spliced --save -o /dev/null c.tok
+page1=$(object spliced 1)
+page2=$(object spliced 2)
+at=$(akv-inspect --json "$page1" | jq 'select(.type == "P") | .offset + 8 + .header_bytes')
+size=$(akv-inspect --json "$page1" | jq 'select(.type == "P").coded_bytes')
+tail -c +$((at + 1)) "$page2" | head -c "$size" | patch "$page1" "$at"
+t_sh 0 "akv-gen -n 8 --json c.tok | $answer >cold-c.json"
+t_sh 0 "akv-gen -n 8 --json -s spliced --stats=spliced.stats c.tok | $answer"
+t_out_is cold-c.json
+t_err "$(basename "$page1"): .*page 1: the body is damaged"
+t_is "$(jq -r .cached_tokens spliced.stats)" 64 "tokens of the pages before it"
+t_is "$(find spliced/quarantine -name '*.why' | wc -l)" 1 "objects in quarantine"
+
 # claim FIELD BYTES: huge.akv, whose first page says these bytes (in hex) at that offset of its header, under a right checksum.
 claim() {
     local at n
