@@ -28,7 +28,7 @@ struct akv_object_ops {
     bool (*ahead)(struct akv_store *s, const struct akv_object_name *name);
     /*
      * A descriptor that gives its bytes from the first on, and the caller's to close. 1; 0: it is not there; an error when it cannot be
-     * read. What is there but can be no object goes to quarantine (AKV_E_INPUT).
+     * read, AKV_E_INPUT for what can be no object, of which info tells the instance.
      */
     int (*open)(struct akv_store *s, const struct akv_object_name *name, int *fd, struct akv_object_info *info,
                 struct akv_err *err);

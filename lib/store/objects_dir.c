@@ -119,6 +119,7 @@ static bool dir_ahead(struct akv_store *s, const struct akv_object_name *name)
 /* Open for reading: a descriptor; or -1: not there, with err filled in when it was not plain absence. */
 static int open_object(struct akv_store *s, const struct akv_object_name *name, struct stat *st, struct akv_err *err)
 {
+    char path[80];
     if (s->objects < 0)
         return -1;
     int fd = -1, fan = open_fan(s, name);
@@ -134,18 +135,18 @@ static int open_object(struct akv_store *s, const struct akv_object_name *name, 
         akv_store_fail_dir(s, "objects", (char[]){name->s[0], name->s[1], '\0'}, err);
         return -1;
     }
-    if (fd < 0 && errno != ELOOP) {
+    if (fd < 0 && errno != ELOOP && errno != ENXIO) {
         akv_fail_errno(err, AKV_OBJECT_FMT ": cannot open", s->dir, name->s);
         return -1;
     }
-    if (fd < 0 && fstatat(s->objects, name->s, st, AT_SYMLINK_NOFOLLOW) < 0)
+    /* a link or a socket */
+    if (fd < 0 && (fstatat(s->objects, name->s, st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISREG(st->st_mode)))
         return -1; /* gone by now */
-    if (fd < 0 || fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
-        akv_fail(err, AKV_E_INPUT, AKV_OBJECT_FMT ": not a regular file", s->dir, name->s);
-        dir_set_aside(s, name, &(struct akv_object_info){.instance = st->st_ino}, "not a regular file");
-    } else if (akv_store_trust(st, s->dir, name->s, err) == 0) {
+    snprintf(path, sizeof path, "objects/%s", name->s);
+    if (fd < 0 || fstat(fd, st) < 0 || !S_ISREG(st->st_mode))
+        akv_fail(err, AKV_E_INPUT, "%s/%s: not a regular file", s->dir, path);
+    else if (akv_store_trust(st, s->dir, path, err) == 0)
         return fd;
-    }
     if (fd >= 0)
         close(fd);
     return -1;
@@ -154,13 +155,11 @@ static int open_object(struct akv_store *s, const struct akv_object_name *name, 
 static int dir_open(struct akv_store *s, const struct akv_object_name *name, int *fd, struct akv_object_info *info,
                     struct akv_err *err)
 {
-    struct stat st;
+    struct stat st = {0};
     struct akv_err why = {0};
     *fd = open_object(s, name, &st, &why);
-    if (*fd < 0)
-        return why.code ? akv_fail(err, why.code, "%s", why.msg) : 0;
     *info = info_of(&st);
-    return 1;
+    return *fd >= 0 ? 1 : why.code ? akv_fail(err, why.code, "%s", why.msg) : 0;
 }
 
 static int dir_get(struct akv_store *s, const struct akv_object_name *name, uint64_t from, size_t most, struct akv_buf *into,
