@@ -199,13 +199,11 @@ static int check_frame(const struct akv_page_rec *rec, struct akv_err *err)
     return 0;
 }
 
-int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body,
-                    struct akv_err *err)
+/* A frame that was checked. */
+static int decode_frame(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body,
+                        struct akv_err *err)
 {
     size_t n = (size_t)rec->raw_bytes;
-    int rc = check_frame(rec, err);
-    if (rc < 0)
-        return rc;
     uint8_t *dst = rec->codec == AKV_CODEC_PLANES ? scratch(&c->planes, n, err) : body;
     if (!c->decompressor)
         c->decompressor = ZSTD_createDCtx();
@@ -218,6 +216,13 @@ int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct 
     if (rec->codec == AKV_CODEC_PLANES)
         join_planes(body, dst, n / akv_geom_elem(g), g->dtype);
     return 0;
+}
+
+int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body,
+                    struct akv_err *err)
+{
+    int rc = check_frame(rec, err);
+    return rc < 0 ? rc : decode_frame(c, g, rec, body, err);
 }
 
 static int read_exact(struct akv_in *in, void *p, size_t n, struct akv_err *err)
@@ -287,7 +292,13 @@ int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *
     if (rc == 0 && XXH64_digest(c->hash) != xxh)
         rc = akv_fail(err, AKV_E_INPUT, "page %lu: the body is damaged (XXH64 differs)", (unsigned long)rec->index);
     coded.coded = p;
-    return rc < 0 || raw ? rc : akv_body_decode(c, g, &coded, body, err);
+    if (rc == 0 && !raw)
+        rc = check_frame(&coded, err);
+    if (rc < 0 || raw)
+        return rc;
+    p[4] &= (uint8_t)~4; /* no more checksum in it: every byte of the frame has been hashed */
+    coded.coded_bytes -= 4;
+    return decode_frame(c, g, &coded, body, err);
 }
 
 int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *page,
