@@ -92,6 +92,12 @@ static bool is_head_role(const char *role)
     return !strcmp(role, "system") || !strcmp(role, "developer");
 }
 
+/* Whatever the role of results is called. */
+static bool is_result(const char *role)
+{
+    return !is_head_role(role) && strcmp(role, "user") && strcmp(role, "assistant");
+}
+
 /* How far the text is that of any conversation that begins with the head and goes on with a user's message. */
 static bool probe_head(struct work *w, size_t *common_len)
 {
@@ -389,6 +395,12 @@ static json_t *another_call(const struct work *w, bool text_arguments)
                      text_arguments ? json_string("{}") : json_object());
 }
 
+static void append_result(json_t *list, const json_t *call)
+{
+    json_array_append_new(list, json_pack("{s:s,s:s,s:O*,s:O*}", "role", "tool", "content", "Quite other words.", "tool_call_id",
+                                          json_object_get(call, "id"), "name", json_object_get(akv_chat_function(call), "name")));
+}
+
 /* The conversation goes on with a call and its result, if there are any in it. */
 static bool probe_call(struct work *w, bool text_arguments, size_t *common_len)
 {
@@ -397,15 +409,13 @@ static bool probe_call(struct work *w, bool text_arguments, size_t *common_len)
         return false;
     size_t n = w->l->n;
     bool users_turn = !n || is_head_role(role_of(w, n - 1)) || !strcmp(role_of(w, n - 1), "assistant");
-    json_t *list = first_messages(w, n), *id = json_object_get(call, "id"),
-           *name = json_object_get(akv_chat_function(call), "name");
+    json_t *list = first_messages(w, n);
     if (!n || !has_calls(w, n - 1)) {
         if (users_turn)
             append(list, "user", "Quite other words.");
         json_array_append_new(list, json_pack("{s:s,s:s,s:[O]}", "role", "assistant", "content", "", "tool_calls", call));
     }
-    json_array_append_new(
-        list, json_pack("{s:s,s:s,s:O*,s:O*}", "role", "tool", "content", "Quite other words.", "tool_call_id", id, "name", name));
+    append_result(list, call);
     json_decref(call);
     return probe(w, list, w->r->tools, w->r->add_generation_prompt, common_len);
 }
@@ -422,7 +432,26 @@ static void note_behind(struct work *w, size_t common_len)
     memcpy(b->text, w->probe.data + end, b->len);
 }
 
-/* What stays when the conversation goes on: the least that is left after one more message, after two, and after a call. */
+/*
+ * Results of calls, of which there may be one more, and the turns behind them: a template may write all results of a turn as one piece, or
+ * change what is before only when the user speaks again, who must not speak before the results.
+ */
+static bool probe_result(struct work *w, size_t *common_len)
+{
+    size_t n = w->l->n;
+    if (!n || !(has_calls(w, n - 1) || is_result(role_of(w, n - 1))))
+        return false;
+    json_t *list = first_messages(w, n);
+    if (has_calls(w, n - 1))
+        append_result(list, json_array_get(json_object_get(json_array_get(w->r->messages, n - 1), "tool_calls"), 0));
+    else
+        json_array_append_new(list, altered(w, n - 1));
+    append(list, "assistant", "Quite other words.");
+    append(list, "user", "Quite other words.");
+    return probe(w, list, w->r->tools, w->r->add_generation_prompt, common_len);
+}
+
+/* What stays when the conversation goes on: the least that is left after one more message, after two, after a call, after a result. */
 static void find_stable(struct work *w)
 {
     struct akv_chat_layout *l = w->l;
@@ -437,8 +466,10 @@ static void find_stable(struct work *w)
             for (unsigned i = 0; i < more; i++)
                 append(list, users_turn == (i == 0) ? "user" : "assistant", "Quite other words.");
             done = probe(w, list, w->r->tools, w->r->add_generation_prompt, &c);
-        } else {
+        } else if (more == 3) {
             done = probe_call(w, false, &c) || probe_call(w, true, &c);
+        } else {
+            done = probe_result(w, &c);
         }
         if (!done)
             continue;

@@ -18,7 +18,7 @@ struct akv_chat_content {
 };
 
 #define AKV_CHAT_BEHIND 64 /* bytes: beyond them nothing changes the tokens before */
-#define AKV_CHAT_N_BEHIND 3
+#define AKV_CHAT_N_BEHIND 4
 
 struct akv_chat_behind {
     char text[AKV_CHAT_BEHIND];

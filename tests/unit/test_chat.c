@@ -496,6 +496,30 @@ static void open_results(void **state)
     assert_holds(tmpl, now, CHAT(USER("Go on.") "," CALLED "," RESULT "," CALLED "," RESULT), "prompt");
 }
 
+/* One turn may have several results, which a template writes as one piece; and the user can speak only behind the results. */
+static void more_results(void **state)
+{
+    (void)state;
+    if (!model)
+        skip();
+    static const char piece[] =
+        "{% for m in messages %}{% if m.role == 'tool' %}{% if loop.first or messages[loop.index0 - 1].role != "
+        "'tool' %}<r>{% endif %}{{ m.content }}\n{% if loop.last or messages[loop.index0 + 1].role != 'tool' "
+        "%}</r>{% endif %}{% else %}{{ m.role }}:{{ m.content }};{% endif %}{% endfor %}";
+    static const char now[] = CHAT(USER("Go on.") "," CALLED "," RESULT);
+    assert_holds(piece, now, CHAT(USER("Go on.") "," CALLED "," RESULT "," RESULT "," SAID("Done.")), "prompt");
+    static const char moves[] =
+        "{% for m in messages %}{% if m.role == 'user' %}{% if loop.index0 and messages[loop.index0 - 1].tool_calls %}{{ "
+        "raise_exception('no result') }}{% endif %}{% if messages[loop.index0:]|selectattr('role', 'equalto', 'user')|list|length "
+        "== 1 "
+        "%}<tools>{% endif %}{% endif %}{{ m.role }}:{{ m.content }};{% endfor %}";
+    struct akv_record r;
+    make_record(&r, CHAT(USER("Go on.") "," CALLED), moves, NULL);
+    for (size_t i = 0; i < r.n_anchors; i++) /* all of the text moves once the user speaks again */
+        assert_true(strcmp(r.anchors[i].name, "turn-1") && strcmp(r.anchors[i].name, "prompt"));
+    akv_record_release(&r);
+}
+
 /* A boundary directly before a content must not depend on what that says. */
 static void before_content(void **state)
 {
@@ -589,8 +613,8 @@ int main(void)
         cmocka_unit_test(caches_template), cmocka_unit_test(prepares_messages), cmocka_unit_test(demo_chat),
         cmocka_unit_test(odd_chats),       cmocka_unit_test(prompts),           cmocka_unit_test(drops_arguments),
         cmocka_unit_test(tools_anchor),    cmocka_unit_test(stable_anchors),    cmocka_unit_test(open_end),
-        cmocka_unit_test(open_results),    cmocka_unit_test(before_content),    cmocka_unit_test(moves_cuts),
-        cmocka_unit_test(no_template),     cmocka_unit_test(hostile),
+        cmocka_unit_test(open_results),    cmocka_unit_test(more_results),      cmocka_unit_test(before_content),
+        cmocka_unit_test(moves_cuts),      cmocka_unit_test(no_template),       cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
