@@ -74,7 +74,7 @@ static bool is_fixed(const struct akv_finding *f, const char *s)
 
 static bool has_seconds(const struct akv_finding *f)
 {
-    return f->len > 5;
+    return strchr(f->excerpt, ':') != strrchr(f->excerpt, ':');
 }
 
 /* Hours and minutes alone may be opening hours, a ratio or a verse: they count next to a date or a word of time. */

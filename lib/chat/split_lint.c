@@ -95,30 +95,49 @@ static struct cursor after(const struct cursor *c, size_t n)
     return (struct cursor){c->s + n, c->len - n};
 }
 
-/* "January 15, 2026", "15 January 2026", "15 Jan". */
+static bool starts_with(const struct cursor *c, const char *word)
+{
+    size_t n = strlen(word);
+    return n <= c->len && !memcmp(c->s, word, n);
+}
+
+/* "5", "15", "15th"; a number that goes on is none. */
+static size_t match_day(const struct cursor *c)
+{
+    size_t d = is_digit(at(c, 0)) ? 1u + is_digit(at(c, 1)) : 0;
+    struct cursor end = after(c, d);
+    if (d && (starts_with(&end, "st") || starts_with(&end, "nd") || starts_with(&end, "rd") || starts_with(&end, "th")))
+        d += 2;
+    return is_word(at(c, d)) ? 0 : d;
+}
+
+/* "January 15, 2026", "Jan 15th", "January 2026", "15 January 2026", "15th of January". */
 static size_t match_written_date(const struct cursor *c)
 {
     size_t n = match_month(c);
     if (n && at(c, n) == ' ') {
         struct cursor day = after(c, n + 1);
-        size_t d = match_shape(&day, "dD, dddd");
-        d = d ? d : match_shape(&day, "dD dddd");
-        d = d ? d : match_shape(&day, "dddd");
-        d = d ? d : match_shape(&day, "dD");
-        return d ? n + 1 + d : 0;
+        size_t d = match_day(&day);
+        struct cursor rest = after(&day, d);
+        size_t y = !d                    ? match_shape(&day, "dddd")
+                   : at(&rest, 0) == ',' ? match_shape(&rest, ", dddd")
+                                         : match_shape(&rest, " dddd");
+        return d || y ? n + 1 + d + y : 0;
     }
-    size_t d = is_digit(at(c, 0)) ? 1 + is_digit(at(c, 1)) : 0;
+    size_t d = match_day(c);
     if (!d || at(c, d) != ' ')
         return 0;
-    struct cursor month = after(c, d + 1);
+    struct cursor rest = after(c, d);
+    d += starts_with(&rest, " of ") ? 4 : 1;
+    struct cursor month = after(c, d);
     n = match_month(&month);
     if (!n)
         return 0;
-    struct cursor rest = after(&month, n);
-    return d + 1 + n + match_shape(&rest, " dddd");
+    rest = after(&month, n);
+    return d + n + match_shape(&rest, " dddd");
 }
 
-static size_t match_date(const struct cursor *c)
+static size_t match_bare_date(const struct cursor *c)
 {
     size_t n = 0;
     struct cursor iso = {c->s, c->len < 10 ? c->len : 10}; /* a time may follow after 'T' */
@@ -130,17 +149,42 @@ static size_t match_date(const struct cursor *c)
     return match_written_date(c);
 }
 
+/* A day of the week before a date is the first that changes: "Thursday, January 15", "Thu Jan 15". */
+static size_t match_date(const struct cursor *c)
+{
+    static const char *const days[] = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"};
+    size_t n = match_name(c, days, sizeof days / sizeof *days);
+    if (n) {
+        n += at(c, n) == ',';
+        if (at(c, n++) != ' ')
+            return 0;
+    }
+    struct cursor date = after(c, n);
+    size_t len = match_bare_date(&date);
+    return len ? n + len : 0;
+}
+
+/* " PM", "am" */
+static size_t match_half(const struct cursor *c)
+{
+    size_t n = at(c, 0) == ' ';
+    char half = at(c, n), m = at(c, n + 1);
+    return half && strchr("AaPp", half) && (m == 'M' || m == 'm') && !is_word(at(c, n + 2)) ? n + 2 : 0;
+}
+
+/* "09:41", "10:00:00", "3:45 PM": an hour of one digit needs the half of the day. */
 static size_t match_clock(const struct cursor *c)
 {
-    struct cursor hm = {c->s, c->len < 8 ? c->len : 8}; /* 'Z', a fraction or a zone may follow */
-    size_t n = match_shape(&hm, "dd:dd:dd");
-    if (!n) {
-        hm.len = c->len < 5 ? c->len : 5;
-        n = match_shape(&hm, "dd:dd");
-        if (is_digit(at(c, n)) || at(c, n) == ':')
-            n = 0;
-    }
-    return n && two_digits(c, 0) < 24 && two_digits(c, 3) < 60 ? n : 0;
+    size_t h = is_digit(at(c, 0)) ? 1u + is_digit(at(c, 1)) : 0;
+    struct cursor ms = after(c, h);
+    size_t n = 0;
+    for (size_t i = 0; h && i < 2 && at(&ms, n) == ':' && is_digit(at(&ms, n + 1)) && is_digit(at(&ms, n + 2)); i++)
+        n += 3;
+    if (!n || is_digit(at(&ms, n)) || at(&ms, n) == ':' || at(&ms, 1) >= '6' || (h == 2 && two_digits(c, 0) >= 24))
+        return 0;
+    struct cursor rest = after(c, h + n);
+    size_t half = match_half(&rest);
+    return half || h == 2 ? h + n + half : 0;
 }
 
 static size_t match_uuid(const struct cursor *c)

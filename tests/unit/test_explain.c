@@ -131,6 +131,8 @@ struct pair {
 static const struct pair pairs[] = {
     {"Today is 2026-01-15, a day.", "Today is 2026-01-16, a day.", "system", "date", "2026-01-15", "2026-01-16", 0, 0},
     {"Today is 15 January 2026.", "Today is 2 February 2026.", "system", "date", 0, 0, 0, 0},
+    {"Today is Thursday, January 15, 2026.", "Today is Friday, January 16, 2026.", "system", "date", 0, 0, 0, 0},
+    {"It is 9:59 AM.", "It is 10:00 AM.", "system", "clock", 0, 0, 0, 0},
     {"It is 09:59:58 now", "It is 10:00:01 now", "system", "clock", "09:59:58", "10:00:01", 0, 0},
     {"at 1768478400 it", "at 1768478460 it", "system", "timestamp", "1768478400", "1768478460", 0, 0},
     {"id 3e0a7c52-9b1d-4f6e-8a37-d2c5b1f09e44.", "id 3e0a7c52-9b1d-4f6e-8a37-d2c5b1f09e45.", "system", "uuid",
