@@ -61,22 +61,28 @@ static size_t least(size_t a, size_t b)
 
 /* ---- kinds ---- */
 
-/* Options of the template that the two requests set differently: "enable_thinking: true became false". */
-static bool other_options(const struct akv_record *a, const struct akv_record *b, struct akv_buf *out)
+/* Options of the template that the two requests set differently. */
+struct options {
+    struct akv_buf words; /* "enable_thinking: true became false" */
+    bool differ, early;   /* early: any but add_generation_prompt, which changes the end of a text only */
+};
+
+static void find_options(const struct akv_record *a, const struct akv_record *b, struct options *o)
 {
     json_t *x = json_object_get(a->json, "options"), *y = json_object_get(b->json, "options"), *all = json_object();
     const char *key;
     json_t *v;
     json_object_update(all, x);
     json_object_update(all, y);
-    size_t n = 0;
     json_object_foreach (all, key, v) {
         const json_t *was = json_object_get(x, key), *is = json_object_get(y, key);
         if (was && is && json_equal(was, is))
             continue;
+        o->early = o->early || strcmp(key, "add_generation_prompt") != 0;
         struct akv_buf one;
         akv_buf_init(&one, 0);
-        akv_buf_printf(&one, "%s%.40s: ", n++ ? ", " : "", key);
+        akv_buf_printf(&one, "%s%.40s: ", o->differ ? ", " : "", key);
+        o->differ = true;
         const json_t *values[] = {was, is};
         for (size_t i = 0; i < 2; i++) {
             struct akv_buf value;
@@ -88,12 +94,11 @@ static bool other_options(const struct akv_record *a, const struct akv_record *b
             akv_buf_printf(&one, "%s%.40s", i ? " became " : "", value.data);
             akv_buf_release(&value);
         }
-        if (out->len < 200)
-            akv_buf_add(out, one.data, one.len);
+        if (o->words.len < 200)
+            akv_buf_add(&o->words, one.data, one.len);
         akv_buf_release(&one);
     }
     json_decref(all);
-    return n > 0;
 }
 
 static const char *edited(const struct akv_span *span)
@@ -109,12 +114,17 @@ static bool is_message_of_others(const struct akv_span *span)
     return span && (!strcmp(span->kind, "user") || !strcmp(span->kind, "tool"));
 }
 
+static bool opens_reply(const struct akv_span *span)
+{
+    return span && !strcmp(span->kind, "generation");
+}
+
 /* What the text says, most certain first. Values are quoted whole, the rest from the first differing byte on. */
-static void find_kind(struct akv_explain *e, const struct akv_sides *s, bool options_differ)
+static void find_kind(struct akv_explain *e, const struct akv_sides *s, const struct options *o)
 {
     struct akv_piece p = {s->at, s->a.len, s->b.len};
     const char *order = akv_explain_order(s), *value = akv_explain_value(s, &p);
-    bool option = options_differ && !is_message_of_others(e->b);
+    bool option = o->early && !is_message_of_others(e->b);
     if (order)
         e->kind = order;
     else if (value && !(option && !strcmp(value, "number")))
@@ -127,9 +137,9 @@ static void find_kind(struct akv_explain *e, const struct akv_sides *s, bool opt
     }
     if (!e->kind && akv_explain_is_blank(s))
         e->kind = "whitespace";
-    if (!e->kind && options_differ)
+    if (!e->kind && (o->early || (o->differ && (opens_reply(e->a) || opens_reply(e->b)))))
         e->kind = "template option";
-    if (!e->kind && e->a && !strcmp(e->a->kind, "generation")) {
+    if (!e->kind && opens_reply(e->a)) {
         e->kind = "generation prompt";
         akv_buf_puts(&e->detail, "an assistant turn is rendered differently");
     }
@@ -143,7 +153,7 @@ static void find_kind(struct akv_explain *e, const struct akv_sides *s, bool opt
 }
 
 static int explain_text(struct akv_explain *e, const struct akv_record *a, const struct akv_record *b, const struct akv_tok *tok,
-                        bool options_differ, struct akv_err *err)
+                        const struct options *o, struct akv_err *err)
 {
     struct akv_split_text ta = {0}, tb = {0};
     int rc = akv_split_text_read(&ta, a, a->n, tok, err), rc_b = akv_split_text_read(&tb, b, b->n, tok, err);
@@ -167,7 +177,7 @@ static int explain_text(struct akv_explain *e, const struct akv_record *a, const
         excerpt(&e->before, &s.a, from, at);
         excerpt(&e->after, &s.b, from, at);
     } else {
-        find_kind(e, &s, options_differ);
+        find_kind(e, &s, o);
     }
     e->byte = s.at;
     e->line = 1;
@@ -206,17 +216,17 @@ int akv_explain(struct akv_explain *e, const struct akv_record *a, const struct 
     e->b = d.b;
     size_t expected = least(shareable(a), shareable(b)), kept = d.at / PAGE * PAGE;
     e->lost = expected > kept ? expected - kept : 0;
-    struct akv_buf options;
-    akv_buf_init(&options, 0);
-    bool options_differ = other_options(a, b, &options);
-    int rc = tok ? explain_text(e, a, b, tok, options_differ, err) : 0;
-    if (!tok && options_differ && !is_message_of_others(e->b))
+    struct options o = {0};
+    akv_buf_init(&o.words, 0);
+    find_options(a, b, &o);
+    int rc = tok ? explain_text(e, a, b, tok, &o, err) : 0;
+    if (!tok && o.early && !is_message_of_others(e->b))
         e->kind = "template option";
     if (e->kind && !strcmp(e->kind, "template option"))
-        akv_buf_add(&e->detail, options.data, options.len);
+        akv_buf_add(&e->detail, o.words.data, o.words.len);
     if (rc == 0 && tok && !e->kind)
         e->kind = edited(e->b);
-    akv_buf_release(&options);
+    akv_buf_release(&o.words);
     return rc < 0 ? rc : akv_buf_check(&e->detail, "explanation", err);
 }
 

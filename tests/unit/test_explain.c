@@ -165,6 +165,11 @@ static const struct pair pairs[] = {
      "{\"effort\": \"low\"}"},
     {"Budget: 512 tokens", "Budget: 64 tokens", "system", "template option", 0, 0, "{\"budget\": 512}", "{\"budget\": 64}"},
     {"Today is 2026-01-15", "Today is 2026-01-16", "system", "date", 0, 0, "{\"x\": 1}", "{\"x\": 2}"},
+    {"<think>Let me see.</think>Quay four lies", "Quay four lies", "assistant", "dropped thinking", 0, 0,
+     "{\"add_generation_prompt\": false}", 0},
+    {"a ship's berth", "a ship's  berth", "system", "whitespace", 0, 0, 0, "{\"add_generation_prompt\": false}"},
+    {"Name the quay.", "Name the ship.", "user", "edited turn", 0, 0, "{\"add_generation_prompt\": false}", 0},
+    {"<end>", "<open>", "generation", "template option", 0, 0, "{\"add_generation_prompt\": false}", 0},
     {"<open>", "<other>", "generation", "generation prompt", 0, 0, 0, 0},
 };
 
