@@ -102,6 +102,18 @@ t_out_is <(printf '%s\n' '[{"role": "system", "content": "Be terse."}, {"role": 
 gen responses gpt.json
 t_out '"gen":\{"max_tokens":100,"temperature":1\.0\}[,}]'
 
+t_begin "responses: several items of reasoning are one message's; any item of a turn may carry its ids" tiny
+jq -nc '{input: [{role: "user", content: "a"},
+    {type: "reasoning", summary: [{type: "summary_text", text: "one"}]}, {type: "reasoning", content: [{type: "reasoning_text", text: "two"}]},
+    {type: "function_call", call_id: "1", name: "f", arguments: "{}"}, {type: "function_call_output", call_id: "1", output: "r"}]}' >items.json
+shape responses items.json
+t_out '^\[\{"role": "user", "content": "a"\}, \{"thinking": "one\\ntwo", "role": "assistant", "content": "", "reasoning_content": "one\\ntwo", "tool_calls": \[\{"id": "1",.*\}\}\]\}, \{"role": "tool",.*$'
+for type in reasoning function_call; do
+    jq -c --arg type "$type" '.input |= map(if .type == $type then .akv_ids = [4294967295] else . end)' items.json >ids.json
+    t_run 3 akv-tokenize --from responses ids.json
+    t_err_line '^akv-tokenize: ids.json: request 1: messages\[1\]\.akv_ids'
+done
+
 t_begin "responses: input as a string; two turns of the assistant stay two" tiny
 echo '{"input":"Hi"}' >string.json
 shape responses string.json

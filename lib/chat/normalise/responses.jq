@@ -25,23 +25,25 @@ def call($where):
   {id: .call_id, type: "function",
    function: {name: (.name | expect("string"; $where + ".name")), arguments: (.arguments | expect("string"; $where + ".arguments"))}};
 
-# The last message, when it is one of the assistant that can still take a part that comes before or after what it has.
+# Whether the last message is one of the assistant, which takes what comes after what it has; and one of thinking alone.
 def is_open: length > 0 and .[-1].role == "assistant";
+def is_thinking: is_open and (.[-1] | .content == "" and (has("tool_calls") | not));
 
 def add_item($item; $names; $where):
   ($item | .type // (if has("role") then "message" else "unknown" end)) as $type
+  | ($item | if .akv_ids then {akv_ids} else {} end) as $ids
   | if $type == "message" then
       {role: ($item.role | expect("string"; $where + ".role")), content: ($item.content | text($where + ".content"))} as $m
-      | ($item | if .akv_ids then {akv_ids} else {} end) as $ids
-      | if $m.role == "assistant" and is_open and (.[-1] | .content == "" and (has("tool_calls") | not)) then
-          .[-1] += {content: $m.content} + $ids
-        else . + [$m + $ids] end
+      | if $m.role == "assistant" and is_thinking then .[-1] += {content: $m.content} + $ids else . + [$m + $ids] end
     elif $type == "reasoning" then
       ([$item | thoughts][0]) as $text
-      | if $text == null then . else . + [{role: "assistant", content: "", reasoning_content: $text}] end
+      | if $text == null and $ids == {} then .
+        elif is_thinking then .[-1] += {reasoning_content: ([.[-1].reasoning_content, $text | strings] | join("\n"))} + $ids
+        else . + [{role: "assistant", content: "", reasoning_content: $text} + $ids] end
     elif $type == "function_call" then
       ($item | call($where)) as $call
-      | if is_open then .[-1].tool_calls += [$call] else . + [{role: "assistant", content: "", tool_calls: [$call]}] end
+      | if is_open then .[-1] |= . + $ids + {tool_calls: (.tool_calls + [$call])}
+        else . + [{role: "assistant", content: "", tool_calls: [$call]} + $ids] end
     elif $type == "function_call_output" then
       (if ($item.call_id | type) == "string" then $names[$item.call_id] else null end) as $name
       | . + [{role: "tool", tool_call_id: $item.call_id} + (if $name then {name: $name} else {} end)
