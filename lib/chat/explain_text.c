@@ -63,20 +63,21 @@ static bool all_hex(const char *s, size_t len)
     return strspn(s, "0123456789abcdefABCDEF") >= len;
 }
 
-/* Two words of one length, long and with digits in them: no one typed these. */
+/* Two words of one length, long and with digits in them: no one typed these. Hexadecimal ones may be as short as those of commits. */
 static const char *random_words(const struct akv_sides *s, struct akv_piece *p)
 {
     size_t from, a_to, b_to, digits = 0;
     word_around(&s->a, s->at, &from, &a_to);
     word_around(&s->b, s->at, &from, &b_to);
-    if (a_to != b_to || b_to - from < 8)
+    bool hex = all_hex(s->a.s + from, a_to - from) && all_hex(s->b.s + from, b_to - from);
+    if (a_to != b_to || b_to - from < (hex ? 6 : 8))
         return NULL;
     for (size_t i = from; i < b_to; i++)
         digits += is_digit(s->b.s[i]);
     if (digits < 2)
         return NULL;
     *p = (struct akv_piece){from, a_to, b_to};
-    return all_hex(s->a.s + from, a_to - from) && all_hex(s->b.s + from, b_to - from) ? "hex" : "id";
+    return hex ? "hex" : "id";
 }
 
 const char *akv_explain_value(const struct akv_sides *s, struct akv_piece *p)

@@ -172,7 +172,7 @@ static size_t match_half(const struct cursor *c)
     return half && strchr("AaPp", half) && (m == 'M' || m == 'm') && !is_word(at(c, n + 2)) ? n + 2 : 0;
 }
 
-/* "09:41", "10:00:00", "3:45 PM": an hour of one digit needs the half of the day. */
+/* "09:41", "10:00:00.250", "3:45 PM": an hour of one digit needs the half of the day. */
 static size_t match_clock(const struct cursor *c)
 {
     size_t h = is_digit(at(c, 0)) ? 1u + is_digit(at(c, 1)) : 0;
@@ -182,6 +182,8 @@ static size_t match_clock(const struct cursor *c)
         n += 3;
     if (!n || is_digit(at(&ms, n)) || at(&ms, n) == ':' || at(&ms, 1) >= '6' || (h == 2 && two_digits(c, 0) >= 24))
         return 0;
+    while (n >= 6 && (is_digit(at(&ms, n)) || (n == 6 && at(&ms, n) == '.' && is_digit(at(&ms, n + 1)))))
+        n++;
     struct cursor rest = after(c, h + n);
     size_t half = match_half(&rest);
     return half || h == 2 ? h + n + half : 0;

@@ -256,6 +256,7 @@ static void lints(void **state)
         {"Jan 15th, 2026 or 1st of May or 3rd May 2026, Fri 2026-01-16", "date@0:14 date@18:10 date@32:12 date@46:14 "},
         {"on Monday, or Sunday 5, Thursday May, 1st place, 2nd of all, 15 of May", "date@61:9 "},
         {"at 3:45 PM, 10:30am, 3:45:01 pm, 11:59:59PM", "clock@3:7 clock@12:7 clock@21:10 clock@33:10 "},
+        {"10:00:00.250Z, 10:00:00. So, 10:00.5", "clock@0:12 clock@15:8 clock@29:5 "},
         {"3:45, 16:9 pm, 3:45 pmx, 24:00 am, 3:61 pm, 1:2:3", ""},
         {"01/15/2026 or 1.2.2026", "date@0:10 date@14:8 "},
         {"It is 09:41 now", "clock@6:5 "},
