@@ -10,11 +10,16 @@
 
 #define SALT_MAX 65536
 
+/* An empty variable is none. */
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
 void cmd_opts_init(struct cmd_opts *o)
 {
-    *o = (struct cmd_opts){.model = getenv("AKV_MODEL"), .store = getenv("AKV_STORE")};
-    if (o->store && !*o->store)
-        o->store = NULL;
+    *o = (struct cmd_opts){.model = setting("AKV_MODEL"), .store = setting("AKV_STORE")};
 }
 
 int cmd_getopt(int argc, char **argv, const char *shorts, const struct option *longs)

@@ -29,4 +29,10 @@ for tool in $TOOLS; do
     t_sh 5 "$tool -h >/dev/full"
     t_err "^$tool: "
 done
+t_begin "an empty AKV_MODEL or AKV_STORE is none"
+echo '{"akv":"tokens/1","id":"r1","tok":"'"$(printf 'a%.0s' {1..64})"'","n":1,"tokens":[1],"spans":[],"anchors":[]}' >one.tok
+t_run 0 env AKV_MODEL= AKV_STORE= akv-split one.tok
+t_out '"id":"r1"'
+t_run 2 env AKV_MODEL= akv-gen one.tok
+t_err_line '^akv-gen: no model: give -m FILE or set AKV_MODEL$'
 t_end
