@@ -5,23 +5,5 @@
 
 void akv_avx2_kquant(const struct akv_mul *m)
 {
-    switch (m->dtype) {
-    case AKV_Q2_K:
-        mul_quantised(AKV_Q2_K, m);
-        break;
-    case AKV_Q3_K:
-        mul_quantised(AKV_Q3_K, m);
-        break;
-    case AKV_Q4_K:
-        mul_quantised(AKV_Q4_K, m);
-        break;
-    case AKV_Q5_K:
-        mul_quantised(AKV_Q5_K, m);
-        break;
-    case AKV_Q6_K:
-        mul_quantised(AKV_Q6_K, m);
-        break;
-    default:
-        mul_quantised(AKV_IQ4_XS, m);
-    }
+    mul_super_blocks(m);
 }

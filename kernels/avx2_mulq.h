@@ -10,23 +10,9 @@
 #ifndef AKV_KERNELS_AVX2_MULQ_H
 #define AKV_KERNELS_AVX2_MULQ_H
 
-#include "kernels/avx2_traits.h"
+#include "kernels/mulq.h"
 
-#define GROUP 4u  /* activation rows that share a panel's loads */
-#define TILE 128u /* activation rows that share a panel's packing */
 #define ROWS AKV_PANEL_ROWS
-
-/*
- * One block of GROUP activation rows: d, what the dtype needs of the sums of q, and q. The sums, as bits, are one of
- *   float    d * sum                 Q4_1, Q5_1
- *   int32    offset * sum            Q4_0, Q5_0, MXFP4
- *   2 int16  sums of the halves      K-quants
- */
-struct act_block {
-    float d[GROUP];
-    int32_t s[GROUP];
-    int8_t q[GROUP][AKV_QBLOCK];
-};
 
 /* What n activation rows (1..GROUP) meet. */
 struct pass {
@@ -36,12 +22,6 @@ struct pass {
     size_t unit_bytes;        /* of a block or super-block of a row */
     const struct act_block *act;
 };
-
-/* What is taken off the codes. */
-AKV_INLINE int32_t offset_of(enum akv_dtype t)
-{
-    return t == AKV_Q4_0 ? 8 : t == AKV_Q5_0 ? 16 : t == AKV_MXFP4 ? 12 : 0;
-}
 
 /* Products of pairs that sum up in 16 bits: 2 * 127 times the largest code, 0 for signed weights, which fill 16 bits at once. */
 AKV_INLINE int sums_of_16(enum akv_dtype t)
@@ -119,7 +99,7 @@ AKV_INLINE void step(enum akv_dtype t, size_t n, __m256 acc[GROUP], const struct
     for (size_t r = 0; r < n; r++) {
         const __m256i s = _mm256_set1_epi32(a->s[r]);
         const __m256 d = _mm256_broadcast_ss(&a->d[r]);
-        if (offset_of(t))
+        if (code_offset(t))
             isum[r] = _mm256_sub_epi32(isum[r], s);
         acc[r] = _mm256_fmadd_ps(_mm256_mul_ps(p->d, d), _mm256_cvtepi32_ps(isum[r]), acc[r]);
         if (has_added_min(t))
@@ -147,15 +127,6 @@ AKV_INLINE void pack(enum akv_dtype t, const struct pass *p)
 {
     for (size_t b = 0; b < p->n_blocks; b += unit_of(t))
         pack_unit(t, p->panel + b, p->row, b / unit_of(t) * p->unit_bytes);
-}
-
-/* Ask for part i of n of the panel that is packed next, so that none of it is waited for then. */
-AKV_INLINE void prefetch_next(enum akv_dtype t, const struct pass *p, size_t i, size_t n)
-{
-    const size_t bytes = ROWS * p->n_blocks / unit_of(t) * p->unit_bytes, part = bytes / n + 1;
-    const uintptr_t next = (uintptr_t)p->row[0] + bytes;
-    for (size_t at = i * part; at < (i + 1) * part; at += 64)
-        _mm_prefetch((const char *)(next + at), _MM_HINT_T1);
 }
 
 /* The chains of n activation rows, to y[n][y_stride]; n_out of eight outputs. */
@@ -204,36 +175,6 @@ AKV_INLINE void chains_n(enum akv_dtype t, size_t n, bool packed, const struct p
     }
 }
 
-AKV_INLINE int32_t term_of_sums(enum akv_dtype t, float d, const int32_t sum[2])
-{
-    if (has_added_min(t)) {
-        const float x = d * (float)(sum[0] + sum[1]);
-        int32_t bits;
-        memcpy(&bits, &x, sizeof bits);
-        return bits;
-    }
-    if (offset_of(t))
-        return offset_of(t) * (sum[0] + sum[1]);
-    return (int32_t)((uint32_t)sum[1] << 16 | ((uint32_t)sum[0] & 0xffff));
-}
-
-/* n activation rows from `first` on, by groups. */
-AKV_INLINE void gather(enum akv_dtype t, struct act_block *a, const struct akv_act *act, size_t first, size_t n)
-{
-    const size_t n_blocks = act->k / AKV_QBLOCK;
-    for (size_t r = 0; r < n; r++) {
-        const int8_t *q = act->q + (first + r) * act->k;
-        const float *d = act->d + (first + r) * n_blocks;
-        const int32_t *sum = act->sum + (first + r) * 2 * n_blocks;
-        struct act_block *to = a + r / GROUP * n_blocks;
-        for (size_t b = 0; b < n_blocks; b++) {
-            to[b].d[r % GROUP] = d[b];
-            to[b].s[r % GROUP] = term_of_sums(t, d[b], sum + 2 * b);
-            memcpy(to[b].q[r % GROUP], q + b * AKV_QBLOCK, AKV_QBLOCK);
-        }
-    }
-}
-
 /* Eight outputs (the last ones may be fewer) from o on for activation rows first .. first + n_rows, gathered in act. */
 AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_t first, size_t n_rows, struct pass *p,
                       const struct act_block *act)
@@ -249,7 +190,7 @@ AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_
     }
     pack(t, p);
     for (size_t r = 0; r < n_rows; r += GROUP, p->act += p->n_blocks, y += GROUP * m->y_stride) {
-        prefetch_next(t, p, r / GROUP, (n_rows + GROUP - 1) / GROUP);
+        prefetch_next(p->row[0], ROWS * p->n_blocks / unit_of(t) * p->unit_bytes, r / GROUP, (n_rows + GROUP - 1) / GROUP);
         chains_n(t, n_rows - r < GROUP ? n_rows - r : GROUP, true, p, y, m->y_stride, n_out);
     }
 }
@@ -261,7 +202,7 @@ AKV_INLINE void mul_quantised(enum akv_dtype t, const struct akv_mul *m)
     struct act_block *act = (void *)(p.panel + n_blocks);
     for (size_t first = 0; first < m->act->n_rows; first += TILE) {
         const size_t n_rows = m->act->n_rows - first < TILE ? m->act->n_rows - first : TILE;
-        gather(t, act, m->act, first, n_rows);
+        gather(t, code_offset(t), act, m->act, first, n_rows);
         for (size_t o = m->from; o < m->to; o += ROWS)
             panel(t, m, o, first, n_rows, &p, act);
     }
@@ -271,5 +212,7 @@ AKV_INLINE size_t mulq_scratch_bytes(size_t k)
 {
     return k / AKV_QBLOCK * (sizeof(struct akv_panel) + TILE / GROUP * sizeof(struct act_block));
 }
+
+#include "kernels/mulq_cases.h"
 
 #endif

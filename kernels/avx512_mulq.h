@@ -9,12 +9,10 @@
 #ifndef AKV_KERNELS_AVX512_MULQ_H
 #define AKV_KERNELS_AVX512_MULQ_H
 
-#include "kernels/avx2_traits.h"
+#include "kernels/mulq.h"
 #include "kernels/avx512.h"
 
-#define GROUP 4u  /* activation rows that share a panel's loads */
-#define TILE 128u /* activation rows that share a panel's packing */
-#define WIDE 2u   /* wide panels that share the loads of activations */
+#define WIDE 2u /* wide panels that share the loads of activations */
 #define LANES (2 * AKV_PANEL_ROWS)
 #define ROWS (WIDE * LANES)
 
@@ -23,18 +21,6 @@ struct wide_panel {
     __m512i w[8];
     __m512 d, m;
     __m512i scale, offset, scale_2;
-};
-
-/*
- * One block of GROUP activation rows: d, what the dtype needs of the sums of q, and q. The sums, as bits, are one of
- *   float    d * sum                 Q4_1, Q5_1
- *   int32    offset * sum            those with an offset of the codes
- *   2 int16  sums of the halves      K-quants
- */
-struct act_block {
-    float d[GROUP];
-    int32_t s[GROUP];
-    int8_t q[GROUP][AKV_QBLOCK];
 };
 
 /* What a group of activation rows meets. */
@@ -55,7 +41,7 @@ AKV_INLINE bool is_signed(enum akv_dtype t)
 /* What is taken off the codes. */
 AKV_INLINE int32_t offset_of(enum akv_dtype t)
 {
-    return t == AKV_Q4_0 ? 8 : t == AKV_Q5_0 ? 16 : t == AKV_MXFP4 ? 12 : is_signed(t) ? 128 : 0;
+    return is_signed(t) ? 128 : code_offset(t);
 }
 
 /* Sub-scales: one for 32 columns, or one for each 16. */
@@ -171,15 +157,6 @@ AKV_INLINE void pack(enum akv_dtype t, const struct pass *p)
     }
 }
 
-/* Ask for part i of n of the panel that is packed next, so that little of it is waited for then. */
-AKV_INLINE void prefetch_next(enum akv_dtype t, const struct pass *p, size_t i, size_t n)
-{
-    const size_t bytes = ROWS * p->n_blocks / unit_of(t) * p->unit_bytes, part = bytes / n + 1;
-    const uintptr_t next = (uintptr_t)p->row[0] + bytes;
-    for (size_t at = i * part; at < (i + 1) * part; at += 64)
-        _mm_prefetch((const char *)(next + at), _MM_HINT_T1);
-}
-
 /* The chains of a group, to y[n_rows][y_stride]: the group may have more rows. n_out of the outputs. */
 AKV_INLINE void chains(enum akv_dtype t, const struct pass *p, float *y, size_t y_stride, size_t n_rows, size_t n_out)
 {
@@ -199,38 +176,6 @@ AKV_INLINE void chains(enum akv_dtype t, const struct pass *p, float *y, size_t 
     }
 }
 
-AKV_INLINE int32_t term_of_sums(enum akv_dtype t, float d, const int32_t sum[2])
-{
-    if (has_added_min(t)) {
-        const float x = d * (float)(sum[0] + sum[1]);
-        int32_t bits;
-        memcpy(&bits, &x, sizeof bits);
-        return bits;
-    }
-    if (offset_of(t))
-        return offset_of(t) * (sum[0] + sum[1]);
-    return (int32_t)((uint32_t)sum[1] << 16 | ((uint32_t)sum[0] & 0xffff));
-}
-
-/* n activation rows from `first` on, by groups; zeros where the last group has none. */
-AKV_INLINE void gather(enum akv_dtype t, struct act_block *a, const struct akv_act *act, size_t first, size_t n)
-{
-    const size_t n_blocks = act->k / AKV_QBLOCK;
-    if (n % GROUP)
-        memset(a + n / GROUP * n_blocks, 0, n_blocks * sizeof *a);
-    for (size_t r = 0; r < n; r++) {
-        const int8_t *q = act->q + (first + r) * act->k;
-        const float *d = act->d + (first + r) * n_blocks;
-        const int32_t *sum = act->sum + (first + r) * 2 * n_blocks;
-        struct act_block *to = a + r / GROUP * n_blocks;
-        for (size_t b = 0; b < n_blocks; b++) {
-            to[b].d[r % GROUP] = d[b];
-            to[b].s[r % GROUP] = term_of_sums(t, d[b], sum + 2 * b);
-            memcpy(to[b].q[r % GROUP], q + b * AKV_QBLOCK, AKV_QBLOCK);
-        }
-    }
-}
-
 /* ROWS outputs (the last ones may be fewer) from o on for activation rows first .. first + n_rows, gathered in act. */
 AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_t first, size_t n_rows, struct pass *p,
                       const struct act_block *act)
@@ -242,7 +187,7 @@ AKV_INLINE void panel(enum akv_dtype t, const struct akv_mul *m, size_t o, size_
     pack(t, p);
     for (size_t i = 0; i < n_groups; i++, y += GROUP * m->y_stride) {
         p->act = act + i * p->n_blocks;
-        prefetch_next(t, p, i, n_groups);
+        prefetch_next(p->row[0], ROWS * p->n_blocks / unit_of(t) * p->unit_bytes, i, n_groups);
         chains(t, p, y, m->y_stride, n_rows - i * GROUP, n_out);
     }
 }
@@ -254,7 +199,9 @@ AKV_INLINE void mul_quantised(enum akv_dtype t, const struct akv_mul *m)
     struct act_block *act = (void *)(p.panel + WIDE * n_blocks);
     for (size_t first = 0; first < m->act->n_rows; first += TILE) {
         const size_t n_rows = m->act->n_rows - first < TILE ? m->act->n_rows - first : TILE;
-        gather(t, act, m->act, first, n_rows);
+        if (n_rows % GROUP) /* zeros where the last group has none */
+            memset(act + n_rows / GROUP * n_blocks, 0, n_blocks * sizeof *act);
+        gather(t, offset_of(t), act, m->act, first, n_rows);
         for (size_t o = m->from; o < m->to; o += ROWS)
             panel(t, m, o, first, n_rows, &p, act);
     }
@@ -264,5 +211,7 @@ AKV_INLINE size_t mulq_scratch_bytes(size_t k)
 {
     return k / AKV_QBLOCK * (WIDE * sizeof(struct wide_panel) + TILE / GROUP * sizeof(struct act_block));
 }
+
+#include "kernels/mulq_cases.h"
 
 #endif
