@@ -69,6 +69,17 @@ static int read_head(struct akv_object *o, const struct akv_head *want, struct a
     return akv_fail(err, AKV_E_INPUT, "%s: forged or renamed: %s", o->in.name, why.msg);
 }
 
+/* The head, and what comes of the page: all of it, or its header alone. */
+static int read_start(struct akv_object *o, const struct akv_head *want, bool headers_only, struct akv_err *err)
+{
+    int rc = akv_reader_open(&o->reader, &o->in, err);
+    if (rc == 0)
+        rc = read_head(o, want, err);
+    if (rc == 0 && headers_only)
+        akv_reader_headers_only(o->reader);
+    return rc == 0 ? expect(o, AKV_EV_PAGE, err) : rc;
+}
+
 /* The first `most` bytes and what they say. */
 static int read_bytes(struct akv_store *s, struct akv_object *o, const struct akv_object_name *name, const struct akv_head *want,
                       size_t most, bool headers_only, struct akv_err *err)
@@ -81,13 +92,7 @@ static int read_bytes(struct akv_store *s, struct akv_object *o, const struct ak
         return rc;
     rc = akv_in_memory(&o->in, o->bytes.data, o->bytes.len, path, err);
     if (rc == 0)
-        rc = akv_reader_open(&o->reader, &o->in, err);
-    if (rc == 0)
-        rc = read_head(o, want, err);
-    if (rc == 0 && headers_only)
-        akv_reader_headers_only(o->reader);
-    if (rc == 0)
-        rc = expect(o, AKV_EV_PAGE, err);
+        rc = read_start(o, want, headers_only, err);
     if (rc == 0 && !headers_only)
         rc = expect(o, AKV_EV_SECTION_END, err);
     if (rc == 0 && !headers_only)
@@ -113,13 +118,7 @@ int akv_object_begin(struct akv_store *s, struct akv_object *o, const struct akv
         return rc;
     rc = akv_in_open_with(&o->in, o->fd, o->ahead, sizeof o->ahead, path, err);
     if (rc == 0)
-        rc = akv_reader_open(&o->reader, &o->in, err);
-    if (rc == 0)
-        rc = read_head(o, want, err);
-    if (rc == 0) {
-        akv_reader_headers_only(o->reader);
-        rc = expect(o, AKV_EV_PAGE, err);
-    }
+        rc = read_start(o, want, true, err);
     return rc < 0 ? rc : 1;
 }
 
