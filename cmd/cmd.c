@@ -142,8 +142,9 @@ void cmd_die_err(const struct akv_err *err)
     exit(worst_status);
 }
 
-/* Two signals so soon after each other ask once: timeout(1), for one, sends its signal to the process and to its group. */
-#define ONE_REQUEST_MS 100
+/* Two signals so soon after each other ask once: timeout(1), for one, sends its signal to the process and to its group. On a
+ * busy machine a while may pass between the two. */
+#define ONE_REQUEST_MS 1000
 
 static void on_signal(int sig)
 {

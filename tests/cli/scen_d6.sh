@@ -107,7 +107,8 @@ if t_begin "a signal ends a wait for a collection by another process" flock; the
     done
     kill -TERM $! && kill -HUP $!
     wait $!
-    t_is $? 143 "exit status"
+    status=$?
+    [[ $status == @(129|143) ]] || t_fail "exit status $status" # of two at once the later one may be handed over first
     exec 9>&-
     t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps after two signals"
     t_is "$(akv-pin -s store --list --json | jq -r .name)" anchor "the pins"
@@ -130,7 +131,8 @@ if t_begin "a signal ends a wait for all others to stop publishing, which a save
     done
     kill -TERM $! && kill -HUP $!
     wait $!
-    t_is $? 143 "exit status"
+    status=$?
+    [[ $status == @(129|143) ]] || t_fail "exit status $status" # of two at once the later one may be handed over first
     exec 9>&-
     t_is "$(find store/tmp -type f ! -name 1.1)" "" "temps after two signals"
     t_is "$(akv-pin -s store --list --json | jq -r .name)" anchor "the pins"
