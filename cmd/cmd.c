@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +168,10 @@ static void on_signal(int sig)
 static void on_bus_error(int sig)
 {
     static const char text[] = ": a file became shorter while it was in use\n";
+    static atomic_flag said = ATOMIC_FLAG_INIT;
     (void)sig;
+    while (atomic_flag_test_and_set(&said)) /* another thread met it too, and is about to end the process */
+        pause();
     cmd_out_unlink();
     if (write(STDERR_FILENO, cmd_name, strlen(cmd_name)) < 0 || write(STDERR_FILENO, text, sizeof text - 1) < 0)
         _exit(5);
