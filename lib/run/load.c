@@ -26,15 +26,23 @@ struct loading {
     struct akv_err why; /* no page to load into */
 };
 
+/* Threads work far from each other: two that touch one huge page of new memory at the same time would both clear one for it. */
+static size_t spread(const struct loading *l, size_t task)
+{
+    size_t threads = akv_pool_threads(l->s->pool), each = l->n / threads, odd = l->n % threads, t = task % threads;
+    return t * each + (t < odd ? t : odd) + task / threads;
+}
+
 static void load_one(void *ctx, size_t task, unsigned thread)
 {
     struct loading *l = ctx;
-    struct load *one = &l->list[task];
+    const size_t at = spread(l, task);
+    struct load *one = &l->list[at];
     struct akv_session *s = l->s;
     const struct akv_place *p = &one->place;
     if (one->found)
         return;
-    struct akv_object *o = &l->objects[s->writer ? task : thread];
+    struct akv_object *o = &l->objects[s->writer ? at : thread];
     struct akv_page_rec want = {
         .key = *p->key, .has_parent = p->parent != NULL, .index = p->index, .n_tokens = AKV_PAGE_TOKENS, .ids = p->ids};
     if (p->parent)
