@@ -205,6 +205,28 @@ static void prepare(struct akv_engine *e)
     }
 }
 
+/* Weights of a file of up to this size are mapped at once. Of a larger one not all may fit in memory, and a step takes long anyway. */
+#define WANT_BYTES_MAX ((size_t)1 << 30)
+#define WANT_SLICE ((size_t)4 << 20)
+
+static void want_slice(void *ctx, size_t task, unsigned thread)
+{
+    const struct akv_map *map = ctx;
+    size_t at = task * WANT_SLICE, n = map->size - at;
+    (void)thread;
+    akv_map_want(map->data + at, n < WANT_SLICE ? n : WANT_SLICE);
+}
+
+/* The first step uses every weight. */
+static void want_weights(const struct akv_gguf *g, struct akv_pool *pool)
+{
+    struct akv_map map = g->map;
+    if (map.size <= WANT_BYTES_MAX)
+        akv_pool_run(pool, want_slice, &map, (map.size + WANT_SLICE - 1) / WANT_SLICE);
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        want_weights(&g->parts[i], pool);
+}
+
 int akv_engine_open(struct akv_engine **out, const struct akv_model *m, const struct akv_ops *ops, struct akv_pool *pool,
                     enum akv_kv_dtype kv, uint32_t max_rows, struct akv_err *err)
 {
@@ -233,6 +255,7 @@ int akv_engine_open(struct akv_engine **out, const struct akv_model *m, const st
     akv_fenv_enter(&saved);
     prepare(e);
     akv_fenv_leave(&saved);
+    want_weights(&m->gguf, pool);
     *out = e;
     return 0;
 }
