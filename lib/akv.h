@@ -522,7 +522,8 @@ struct akv_bench_pages {
 /*
  * Time restoring n_pages full pages from the session's store (which must save; they are computed first) into an empty arena, and beside it
  * reading and decompressing the same frames with zstd alone, or copying and hashing in memory those of the codec raw, by the same
- * threads: reps times in turns, after one of each that does not count. restore_ns[reps] and plain_ns[reps] receive nanoseconds.
+ * threads: reps times in turns, after one of each that does not count. restore_ns[reps] and plain_ns[reps] receive nanoseconds. With
+ * reps 0 the pages are there, and nothing is timed.
  */
 AKV_API int akv_bench_restore(struct akv_session *s, uint32_t n_pages, uint32_t reps, struct akv_bench_pages *pages,
                               double *restore_ns, double *plain_ns, struct akv_err *err);
