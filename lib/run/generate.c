@@ -194,6 +194,8 @@ static int loop(struct run *g, struct akv_err *err)
         if (g->reply->n == g->max_tokens)
             break;
         rc = akv_compute_token(s, id, s->logits, err);
+        if (rc == 0) /* before a token is shown */
+            rc = akv_model_intact(s->model, err);
         if (rc == 0)
             rc = akv_pages_flush(s, err);
         if (rc < 0)
@@ -214,13 +216,13 @@ static int generate(struct run *g, struct akv_stats *st, struct akv_err *err)
     bool scoring = g->o->echo && g->o->want_logprobs;
     rc = akv_compute_prompt(s, g->r, s->logits, scoring ? score : NULL, g, st, err);
     if (rc == 0)
+        rc = akv_model_intact(s->model, err);
+    if (rc == 0)
         rc = echo_prompt(g, err);
     st->ttft_ms = akv_now_ms() - start;
     double decode = akv_now_ms();
     if (rc == 0)
         rc = loop(g, err);
-    if (rc == 0)
-        rc = akv_model_intact(s->model, err);
     st->decode_ms = akv_now_ms() - decode;
     st->completion_tokens = (uint32_t)g->reply->n;
     /* what was evaluated is kept even when the reader has gone */

@@ -14,6 +14,25 @@ t_out_is want
 t_sh 5 'ulimit -d 10000 && akv-prefill -q -c 256 -@ 2 -m big.gguf a.tok' # the limit works
 t_err_line ': .*memory'
 
+t_begin "no page goes out that was computed after the model was written to"
+ids=$(jq -nc '[range(1900) | . * 7 % 300]')
+echo '{"akv":"tokens/1","id":"l","n":1900,"tokens":'"$ids"'}' >long.tok
+akv-prefill -q -c 2048 -m big.gguf -o long.akv long.tok
+cp big.gguf changed.gguf
+mkfifo out
+akv-prefill -q -c 2048 -m changed.gguf long.tok >out 2>err & # the pipe takes some of 30 pages of 128 KiB
+(
+    head -c 100000
+    sleep 1
+    head -c 1000000 /dev/zero | dd of=changed.gguf bs=1M seek=20 conv=notrunc status=none
+    cat
+) <out >got
+wait $!
+t_is $? 3 "exit status"
+t_grep err stderr '^akv-prefill: .*changed\.gguf: changed while in use$'
+cmp -n "$(stat -c %s got)" got long.akv >/dev/null || t_fail "a page differs from those of the model as it was"
+[ "$(stat -c %s got)" -lt "$(stat -c %s long.akv)" ] || t_fail "all pages were written"
+
 # about PID: the kB of its mapping of the weights that are resident, shared with another process, and copied.
 about() {
     awk '/big\.gguf/ { on = 1 } on && /^VmFlags/ { exit } !on { next }
