@@ -241,6 +241,10 @@ bool cmd_out_try(struct cmd_out *o, const void *p, size_t n)
             return false;
         at += w;
         n -= (size_t)w;
+        if (n && cmd_cancel) { /* a signal ended the wait for the reader in the middle */
+            errno = EINTR;
+            return false;
+        }
     }
     return true;
 }

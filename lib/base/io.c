@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define IN_BUF ((size_t)1 << 16)
@@ -69,6 +72,51 @@ int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_
             return akv_fail_errno(err, "%s: cannot write", name);
         at += w;
         n -= (size_t)w;
+    }
+    return 0;
+}
+
+#define LOOK_MS 100 /* how often a wait for a reader looks at cancel */
+
+/* A pipe or a socket can be written to without waiting for its reader. */
+static bool has_reader(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+/* For a while at most; EAGAIN: it does not read. What a FIFO has room for, if for anything, is PIPE_BUF bytes. */
+static ssize_t write_fifo(int fd, const void *p, size_t n)
+{
+    int ready = poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, LOOK_MS);
+    if (ready == 0)
+        errno = EAGAIN;
+    return ready > 0 ? write(fd, p, n < PIPE_BUF ? n : PIPE_BUF) : -1;
+}
+
+static ssize_t write_some(int fd, const void *p, size_t n, bool no_wait)
+{
+    struct iovec v = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
+    ssize_t w = no_wait ? pwritev2(fd, &v, 1, -1, RWF_NOWAIT) : write(fd, p, n);
+    return w < 0 && no_wait && (errno == EOPNOTSUPP || errno == ENOSYS) ? write_fifo(fd, p, n) : w;
+}
+
+int akv_write_out(int fd, const void *p, size_t n, const char *name, const volatile int *cancel, struct akv_err *err)
+{
+    const char *at = p;
+    const bool no_wait = has_reader(fd);
+    while (n) {
+        ssize_t w = write_some(fd, at, n, no_wait);
+        if (w < 0 && errno != EINTR && errno != EAGAIN)
+            return akv_fail_errno(err, "%s: cannot write", name);
+        if (w < 0 && cancel && *cancel)
+            return akv_fail(err, AKV_E_CANCEL, "%s: interrupted", name);
+        if (w < 0 && errno == EAGAIN)
+            (void)poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, LOOK_MS);
+        if (w > 0) {
+            at += w;
+            n -= (size_t)w;
+        }
     }
     return 0;
 }

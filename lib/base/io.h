@@ -24,6 +24,8 @@ void akv_pipe_widen(int fd);
 
 /* Write all n bytes; `name` is for the message. */
 int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err);
+/* The same to where a reader may be waited for; *cancel (unless NULL) ends that wait with AKV_E_CANCEL, whichever thread met the signal. */
+int akv_write_out(int fd, const void *p, size_t n, const char *name, const volatile int *cancel, struct akv_err *err);
 
 /* Read up to n bytes; fewer only at end of input. Returns the count or AKV_E_IO. */
 ssize_t akv_read_upto(int fd, void *p, size_t n, const char *name, struct akv_err *err);

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "run/pins.h"
+#include "store/store_dir.h"
 
 void akv_pin_describe(struct akv_pin *pin, const struct akv_ref *ref)
 {
@@ -107,6 +108,7 @@ struct export
     struct akv_writer *writer;
     int fd;
     const char *name;
+    const volatile int *cancel;
 };
 
 static int export_page(void *ctx, const struct akv_head *head, const struct akv_page_rec *rec, struct akv_err *err)
@@ -116,6 +118,7 @@ static int export_page(void *ctx, const struct akv_head *head, const struct akv_
         int rc = akv_writer_open(&e->writer, e->fd, e->name, head, err);
         if (rc < 0)
             return rc;
+        akv_writer_set_cancel(e->writer, e->cancel);
     }
     return akv_writer_page(e->writer, rec, err);
 }
@@ -123,7 +126,7 @@ static int export_page(void *ctx, const struct akv_head *head, const struct akv_
 int akv_pin_export(struct akv_store *s, const char *name, const char *root, int fd, const char *fd_name, struct akv_err *err)
 {
     struct akv_ref ref;
-    struct export e = {.fd = fd, .name = fd_name};
+    struct export e = {.fd = fd, .name = fd_name, .cancel = s->cancel};
     int rc = akv_pin_find(s, name, root, &ref, err);
     if (rc < 0)
         return rc;

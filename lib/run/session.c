@@ -182,7 +182,11 @@ int akv_session_need_writer(struct akv_session *s, struct akv_err *err)
         return 0;
     int rc = akv_session_need_head(s, err);
     akv_pipe_widen(s->out_fd);
-    return rc < 0 ? rc : akv_writer_open(&s->writer, s->out_fd, s->out_name, &s->head, err);
+    if (rc == 0)
+        rc = akv_writer_open(&s->writer, s->out_fd, s->out_name, &s->head, err);
+    if (rc == 0)
+        akv_writer_set_cancel(s->writer, s->opts.cancel);
+    return rc;
 }
 
 int akv_session_need_store(struct akv_session *s, struct akv_err *err)

@@ -101,6 +101,8 @@ struct akv_writer; /* H, then P and Q, then E; a new section of the same head be
  * to the root (AKV_E_INPUT otherwise). Nothing is written before the first page, request or close.
  */
 int akv_writer_open(struct akv_writer **out, int fd, const char *name, const struct akv_head *head, struct akv_err *err);
+/* Non-zero ends a wait for the stream's reader (AKV_E_CANCEL); it must outlive the writer. */
+void akv_writer_set_cancel(struct akv_writer *w, const volatile int *cancel);
 /*
  * Offer a page of the chain being written. Full pages are written at once unless their key was written or excluded before; a
  * partial one is held (copied) until the next Q or E and dropped when a longer page of the same index and parent, of which it is a

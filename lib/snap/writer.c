@@ -15,6 +15,7 @@ struct held {
 struct akv_writer {
     int fd;
     char *name;
+    const volatile int *cancel;
     struct akv_head head;
     struct akv_buf header;
     struct akv_known known;
@@ -45,6 +46,11 @@ int akv_writer_open(struct akv_writer **out, int fd, const char *name, const str
     return rc;
 }
 
+void akv_writer_set_cancel(struct akv_writer *w, const volatile int *cancel)
+{
+    w->cancel = cancel;
+}
+
 static void free_held(struct held *h)
 {
     if (h)
@@ -69,7 +75,7 @@ void akv_writer_abort(struct akv_writer *w)
 static int write_bytes(struct akv_writer *w, const void *p, size_t n, struct akv_err *err)
 {
     w->bytes += n;
-    return akv_write_all(w->fd, p, n, w->name, err);
+    return akv_write_out(w->fd, p, n, w->name, w->cancel, err);
 }
 
 static int write_header(struct akv_writer *w, struct akv_err *err)

@@ -13,7 +13,7 @@ struct akv_store {
     const struct akv_object_ops *ops;
     int root, objects, refs, tmp, quarantine, lock;
     unsigned n_batches, n_temps;
-    const volatile int *cancel; /* ends a wait for the lock; may be NULL */
+    const volatile int *cancel; /* ends a wait for the lock or for a reader; may be NULL */
     enum akv_codec codec;       /* of the config, as it was when config was its state */
     uint64_t quota;             /* 0: none */
     struct stat config;

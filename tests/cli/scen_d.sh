@@ -182,6 +182,18 @@ t_sh 0 "timeout 20 akv-prefill a.tok | (sleep 0.3; cat)"
 t_out_is a.akv
 t_sh 0 "(sleep 0.3; cat a.akv) | timeout 20 akv-gen -n 8 --json | $answer"
 t_out_is a.json
+if t_begin "D11 a signal ends the wait for a reader that does not read" jq; then
+    jq -nc '{akv: "tokens/1", id: "l", n: 6400, tokens: [range(6400) | . * 7 % 300]}' >long.tok
+    akv-prefill -q -c 6464 -s long --save -o long.akv long.tok
+    akv-pin -q -s long long <long.akv
+    [ "$(stat -c %s long.akv)" -gt 1048576 ] || t_fail "a pipe would hold all of the stream"
+    exec 9<>pipe
+    for command in "prefill -q -c 6464 long.tok" "restore -q -c 6464 -s long long.tok" "pin -s long --export long" "inspect --raw 0 long.akv"; do
+        t_sh 143 "timeout --preserve-status -k 60 1 akv-$command >pipe"
+    done
+    t_sh 143 "timeout --preserve-status -k 60 1 akv-prefill -q -c 6464 -o pipe long.tok"
+    exec 9>&-
+fi
 t_begin "D11 a pipeline with a closed end fails at once"
 t_sh 3 "akv-tokenize --raw </dev/null | timeout 20 akv-prefill | timeout 20 akv-gen"
 t_is "$(wc -l <"$t_stderr")" 3 "lines on stderr"
