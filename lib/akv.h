@@ -307,9 +307,10 @@ AKV_API int akv_store_set_quota(struct akv_store *s, uint64_t quota, const struc
 
 struct akv_verified {
     uint64_t objects, bytes;
-    uint64_t damaged, unreadable; /* now in quarantine; passed over: an I/O error, a later version */
-    uint64_t depends;             /* whole, but built on those */
-    uint64_t open;                /* whole, but a page of their chains is not there; no failure */
+    uint64_t damaged;    /* now in quarantine */
+    uint64_t unreadable; /* passed over: an I/O error, a later version; and what stands in the place of a directory of objects */
+    uint64_t depends;    /* whole, but built on those */
+    uint64_t open;       /* whole, but a page of their chains is not there; no failure */
     uint64_t pins, broken_pins;
 };
 

@@ -55,7 +55,7 @@ t_close() {
 }
 
 # t_begin WHAT [NEED...]: open a test. A need is `smol`, `tiny`, `shared`, `plain` (a build without a sanitizer),
-# `terminal` (script(1) can make one), or a program; without it the test counts as skipped and t_begin returns 1.
+# `terminal` (script(1) can make one), `bound` (t_bound works), or a program; without it the test counts as skipped and t_begin returns 1.
 t_begin() {
     t_close
     local need why
@@ -67,6 +67,8 @@ t_begin() {
         shared) [ -n "$SHARED" ] || why="no shared data" ;;
         plain) ! nm -D "$AKV_BUILD/libakv.so" | grep -qE '__(asan|tsan|ubsan)_' || why="sanitizer" ;;
         terminal) script -qec true /dev/null </dev/null >/dev/null 2>&1 || why="no terminal" ;;
+        bound) [ -e .bound ] || install -m 400 /dev/null .bound
+            t_bound true 2>/dev/null && ! t_bound test -w .bound || why="root" ;;
         *) command -v "$need" >/dev/null 2>&1 || why="no $need" ;;
         esac
         [ -z "$why" ] || {
@@ -115,6 +117,12 @@ t_run() {
 # t_sh STATUS SCRIPT: the same for a pipeline; any part's failure is its failure.
 t_sh() {
     t_run "$1" bash -o pipefail -c "$2"
+}
+
+# t_bound COMMAND...: run it so that the modes of files bind it, whoever runs the tests.
+t_bound() {
+    [ "$(id -u)" -ne 0 ] || set -- setpriv --bounding-set=-dac_override,-dac_read_search "$@"
+    "$@"
 }
 
 # Each takes an extended regular expression that a line of stdout, stderr or a file must match.

@@ -19,6 +19,7 @@ struct akv_object_info {
 };
 
 typedef int akv_object_fn(void *ctx, const struct akv_object_name *name, struct akv_err *err);
+typedef void akv_blocked_fn(void *ctx, const char *place, const char *why);
 
 /* has, ahead, open, get, touch and set_aside may be called by several threads at once. */
 struct akv_object_ops {
@@ -45,6 +46,8 @@ struct akv_object_ops {
     void (*touch)(struct akv_store *s, const struct akv_object_name *name);
     /* Every object, in no order. A negative result of fn ends it and is returned. */
     int (*list)(struct akv_store *s, akv_object_fn *fn, void *ctx, struct akv_err *err);
+    /* The places where objects can be neither kept nor found because of what stands there; list passes them over. */
+    void (*blocked)(struct akv_store *s, akv_blocked_fn *fn, void *ctx);
     /*
      * Move it to quarantine/ with the reason beside it, if it is still the instance that was seen. Best effort: a store that cannot be
      * written stays as it is.

@@ -285,17 +285,44 @@ static int list_fan(struct akv_store *s, const char *ab, akv_object_fn *fn, void
     return rc;
 }
 
+/* 1: there is a directory ab/; 0: nothing of that name; AKV_E_INPUT: something else. */
+static int look_at_fan(struct akv_store *s, const char *ab, struct akv_err *err)
+{
+    struct stat st;
+    if (s->objects < 0)
+        return 0;
+    if (fstatat(s->objects, ab, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : akv_store_fail_dir(s, "objects", ab, err);
+    if (!S_ISDIR(st.st_mode))
+        return akv_fail(err, AKV_E_INPUT, "%s/objects/%s: not a directory: no object can be kept there", s->dir, ab);
+    return 1;
+}
+
 static int dir_list(struct akv_store *s, akv_object_fn *fn, void *ctx, struct akv_err *err)
 {
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < 256; i++) {
         char ab[3];
-        struct stat st;
+        struct akv_err why = {0};
         snprintf(ab, sizeof ab, "%02x", i);
-        if (fstatat(s->objects, ab, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+        int there = look_at_fan(s, ab, &why);
+        if (there == 1)
             rc = list_fan(s, ab, fn, ctx, err);
+        else if (there < 0 && there != AKV_E_INPUT) /* not knowing is no answer */
+            rc = akv_fail(err, there, "%s", why.msg);
     }
     return rc;
+}
+
+static void dir_blocked(struct akv_store *s, akv_blocked_fn *fn, void *ctx)
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char ab[3];
+        struct akv_err why = {0};
+        snprintf(ab, sizeof ab, "%02x", i);
+        if (look_at_fan(s, ab, &why) == AKV_E_INPUT)
+            fn(ctx, ab, why.msg);
+    }
 }
 
 const struct akv_object_ops akv_objects_dir = {
@@ -308,5 +335,6 @@ const struct akv_object_ops akv_objects_dir = {
     .settle = dir_settle,
     .touch = dir_touch,
     .list = dir_list,
+    .blocked = dir_blocked,
     .set_aside = dir_set_aside,
 };

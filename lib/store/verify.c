@@ -222,19 +222,26 @@ static void tell_flaws(struct verifying *v, struct akv_verified *done)
     }
 }
 
-/* ---- pins ---- */
-
-struct bad_refs {
+struct telling {
     struct verifying *v;
     struct akv_verified *done;
 };
 
+static void tell_blocked(void *ctx, const char *place, const char *why)
+{
+    struct telling *t = ctx;
+    t->done->unreadable++;
+    tell(t->v, "unreadable", place, why);
+}
+
+/* ---- pins ---- */
+
 static void bad_ref(void *ctx, const char *name, const struct akv_err *why)
 {
-    struct bad_refs *b = ctx;
-    b->done->pins++;
-    b->done->broken_pins++;
-    tell(b->v, "pin", name, why->msg);
+    struct telling *t = ctx;
+    t->done->pins++;
+    t->done->broken_pins++;
+    tell(t->v, "pin", name, why->msg);
 }
 
 /* What the census knows is worth more than a look at headers: an object that is wrong may not have been moved. */
@@ -261,7 +268,7 @@ static int check_pins(struct verifying *v, struct akv_verified *done, struct akv
 {
     struct akv_ref *refs;
     size_t n;
-    struct bad_refs bad = {v, done};
+    struct telling bad = {v, done};
     int rc = akv_store_refs_but(v->store, &refs, &n, bad_ref, &bad, err);
     if (rc < 0)
         return rc;
@@ -302,6 +309,7 @@ int akv_store_verify(struct akv_store *s, const struct akv_store_work *w, struct
     if (rc < 0)
         goto out;
     tell_flaws(&v, done);
+    s->ops->blocked(s, tell_blocked, &(struct telling){&v, done});
     rc = check_pins(&v, done, err);
     if (rc == 0 && (done->damaged || done->unreadable || done->broken_pins))
         rc = akv_fail(err, AKV_E_NO, "%s: %llu of %llu objects are damaged, %llu cannot be read; %llu of %llu pins are broken",

@@ -122,6 +122,42 @@ rm "store/$second" && mkdir "store/$second"
 t_run 1 akv-pin -s store --verify --json
 found pin 1
 t_is "$(jq -r .damaged "$t_stdout" | tail -n 1)" 1 "damaged"
+t_begin "what stands in the place of a directory of objects is named: none can be kept there"
+for kind in file link; do
+    fresh
+    t_run 0 akv-pin -s store --remove a
+    t_run 0 akv-pin -s store --remove b
+    rm -rf store/objects/96 store/objects/0f
+    n_left=$(find store/objects -type f | wc -l)
+    if [ $kind = file ]; then : >store/objects/96; else ln -s ../tmp store/objects/96; fi
+    find store ! -name lock | sort >before
+    t_run 1 akv-pin -s store --verify --json
+    found unreadable 1
+    t_is "$(jq -r 'select(.finding == "unreadable") | .what + " " + .why' "$t_stdout")" \
+        "96 store/objects/96: not a directory: no object can be kept there" "what is found"
+    t_is "$(tail -n 1 "$t_stdout" | jq -c '[.objects, .damaged, .unreadable]')" "[$n_left,0,1]" "counts"
+    t_err '^akv-pin: store: 0 of [0-9]+ objects are damaged, 1 cannot be read; 0 of 0 pins are broken$'
+    t_run 1 akv-pin -s store --verify
+    t_out '^unreadable 96: store/objects/96: not a directory'
+    find store ! -name lock | sort >after
+    t_same before after
+    # the others go on: they have nothing to do with it
+    t_run 0 akv-pin -s store --list
+    t_run 0 akv-pin -s store --gc --force --json
+    t_is "$(jq -c '[.deleted, .objects]' "$t_stdout")" "[$n_left,0]" "what was collected"
+    [ -e store/objects/96 ] || [ -L store/objects/96 ] || t_fail "it went"
+done
+if t_begin "directories that cannot be looked at are no empty ones" bound; then
+    fresh
+    chmod 600 store/objects
+    for verb in --verify "--gc --force" "--gc --force --dry-run"; do
+        # shellcheck disable=SC2086
+        t_run 5 t_bound akv-pin -s store $verb
+        t_err_line '^akv-pin: store/objects/00: cannot use the directory: Permission denied$'
+    done
+    chmod 700 store/objects
+    t_is "$(find store/objects -type f | wc -l)" $n_objects "objects"
+fi
 t_begin "a page that is gone: its pin is named, what stands without it is counted"
 fresh
 rm "store/$second"
