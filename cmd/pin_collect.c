@@ -1,26 +1,28 @@
 /* akv-pin --gc and --quota: what the store may hold. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pin.h"
 
+#define QUOTA_MAX ((uint64_t)524288 << 40)
+
 uint64_t pin_size(const char *text)
 {
     static const char units[] = "KMGT";
-    char digits[24];
     size_t n = strspn(text, "0123456789");
     const char *unit = text[n] ? strchr(units, text[n]) : NULL;
     if (!strcmp(text, "none"))
         return 0;
-    if (n < 1 || n >= sizeof digits || (text[n] && (!unit || text[n + 1])))
+    if (n < 1 || (text[n] && (!unit || text[n + 1])))
         cmd_die(2, "--quota: %.40s: must be bytes, optionally with K, M, G or T (of 1024), or none", text);
-    memcpy(digits, text, n);
-    digits[n] = '\0';
     unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    uint64_t size = cmd_number(digits, (uint64_t)1 << (59 - shift), "--quota") << shift;
+    uint64_t size = strtoull(text, NULL, 10); /* the largest one if that is too small for it */
+    if (size > QUOTA_MAX >> shift)
+        cmd_die(2, "--quota: %.40s: must be at most 524288T", text);
     if (!size)
         cmd_die(2, "--quota: must be at least 1, or none");
-    return size;
+    return size << shift;
 }
 
 struct akv_store_work pin_work(struct pin *t)

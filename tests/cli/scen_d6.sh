@@ -170,4 +170,13 @@ for args in "--quota 0" "--quota 4g" "--quota 4GB" "--quota -1" "--quota ''" "--
     t_run 2 bash -c "akv-pin -s store $args"
     t_err_line '^akv-pin: '
 done
+t_begin "a quota that is too large: the message says the largest one, which is accepted"
+for size in 524289T 16777215T 99999999999999999999999 536870913G 576460752303423489; do
+    t_run 2 akv-pin -s store --quota $size
+    t_err_line "^akv-pin: --quota: $size: must be at most 524288T\$"
+done
+for size in 524288T 576460752303423488; do
+    t_run 0 akv-pin -s store --quota $size --dry-run --json
+    t_out '"quota":576460752303423488[}]'
+done
 t_end
