@@ -30,12 +30,12 @@ static void hold_standard_fds(void)
             _exit(5);
 }
 
-/* Control bytes as \xNN. line has four bytes for each of text, and one. */
+/* The bytes of control characters as \xNN; U+0080 to U+009F have two. line has four bytes for each of text, and one. */
 static void escape(char *line, const char *text)
 {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == 0x7f)
+    for (unsigned char before = 0; *text; before = (unsigned char)*text++) {
+        unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
+        if (c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0) || (before == 0xc2 && c >= 0x80 && c < 0xa0))
             line += snprintf(line, 5, "\\x%02x", c);
         else
             *line++ = (char)c;

@@ -68,7 +68,9 @@ static int list_one(void *ctx, const struct akv_pin *pin, struct akv_err *err)
     snprintf(line, sizeof line, "%-24s %-24s %8llu tokens %12llu bytes own %12llu shared  used %s  root %.16s  %s%s", pin->name,
              model, (unsigned long long)pin->tokens, (unsigned long long)pin->own_bytes, (unsigned long long)pin->shared_bytes,
              used, pin->root, or_null(pin->made_by) ? pin->made_by : "-", pin->whole ? "" : "  BROKEN");
-    cmd_out_line(&t->out, line);
+    char *shown = cmd_escaped(line); /* a ref may have been written by anybody */
+    cmd_out_line(&t->out, shown);
+    free(shown);
     return 0;
 }
 

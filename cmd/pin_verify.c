@@ -11,10 +11,10 @@ static void found(void *ctx, const struct akv_flaw *f)
         pin_line(t, cmd_finding(f->kind, f->what, f->why));
         return;
     }
-    char *what = cmd_escaped(f->what);
-    snprintf(line, sizeof line, "%s %.600s: %s", f->kind, what, f->why);
-    free(what);
-    cmd_out_line(&t->out, line);
+    snprintf(line, sizeof line, "%s %.600s: %s", f->kind, f->what, f->why);
+    char *shown = cmd_escaped(line);
+    cmd_out_line(&t->out, shown);
+    free(shown);
 }
 
 static void tell(struct pin *t, const struct akv_verified *v)

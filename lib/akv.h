@@ -345,7 +345,10 @@ AKV_API int akv_session_recompute(struct akv_session *s, uint64_t most, const st
 /* Hash the weights and compare with the digest that is kept of them, which is corrected: AKV_E_NO when it was another. */
 AKV_API int akv_session_check_weights(struct akv_session *s, struct akv_err *err);
 
-/* Names: 1 to 200 bytes of UTF-8, no '/', no control bytes, no leading dot; AKV_E_USAGE otherwise, in all calls that take one. */
+/*
+ * A name for a pin: 1 to 200 bytes of UTF-8, no '/', no control characters, no leading dot; AKV_E_USAGE otherwise, in all calls that take
+ * one. A pin that is there may have U+0080 to U+009F in its name.
+ */
 AKV_API int akv_pin_name_check(const char *name, struct akv_err *err);
 
 /* A pin: a named chain under a root. Strings live until the callback returns; "" or NULL: unknown. */

@@ -28,7 +28,8 @@ void akv_ref_release(struct akv_ref *r)
     *r = (struct akv_ref){0};
 }
 
-int akv_pin_name_check(const char *name, struct akv_err *err)
+/* is_new: characters that can drive a terminal are not given to a pin; one that has them is kept, for it holds pages. */
+static int check_name(const char *name, bool is_new, struct akv_err *err)
 {
     size_t len = strlen(name);
     const char *why = NULL;
@@ -41,9 +42,15 @@ int akv_pin_name_check(const char *name, struct akv_err *err)
     else if (!akv_utf8_valid(name, len, NULL))
         why = "it is not UTF-8";
     for (size_t i = 0; !why && i < len; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-            why = "it holds a control byte";
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f ||
+            (is_new && (unsigned char)name[i] == 0xc2 && (unsigned char)name[i + 1] < 0xa0)) /* U+0080 to U+009F */
+            why = "it holds a control character";
     return why ? akv_fail(err, AKV_E_USAGE, "pin name '%.40s': %s", name, why) : 0;
+}
+
+int akv_pin_name_check(const char *name, struct akv_err *err)
+{
+    return check_name(name, true, err);
 }
 
 /* ---- directories ---- */
@@ -82,7 +89,7 @@ static bool is_root_dir(const char *name)
 
 static bool is_pin(const char *name)
 {
-    return akv_pin_name_check(name, NULL) == 0;
+    return check_name(name, false, NULL) == 0;
 }
 
 /* The names in refs/ or refs/<sub> that keep accepts, sorted; none when there is no such directory. */
@@ -141,7 +148,7 @@ static int open_home(struct akv_store *s, const char *name, const struct akv_key
 {
     struct names homes = {0};
     *dir = -1;
-    int rc = akv_pin_name_check(name, err);
+    int rc = check_name(name, false, err);
     if (rc == 0)
         rc = list_homes(s, name, root, &homes, err);
     if (rc == 0 && homes.n > 1) {

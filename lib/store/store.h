@@ -84,7 +84,8 @@ void akv_ref_release(struct akv_ref *r);
 /*
  * Pin a chain: ref->name, root, tip, made_by (NULL: none) and what follows it are given; n_tokens, bytes and content are filled in from the
  * objects, which must all be there (AKV_E_NO names the page that is not). Atomic; replaces a ref of that name and root.
- * Names: 1 to 200 bytes of UTF-8, no '/', no control bytes, no leading dot; AKV_E_USAGE otherwise, in all calls that take one.
+ * Names: 1 to 200 bytes of UTF-8, no '/', no control characters, no leading dot; AKV_E_USAGE otherwise, in all calls that take one. A pin
+ * that is there may have U+0080 to U+009F in its name, which no pin is given.
  */
 int akv_store_ref_put(struct akv_store *s, struct akv_ref *ref, struct akv_err *err);
 /* 1 found, 0 absent. root NULL: under any root; more than one: AKV_E_USAGE naming them. */

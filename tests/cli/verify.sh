@@ -116,6 +116,26 @@ t_run 0 akv-pin -s "$odd" --quarantine --json
 jq -r .reason "$t_stdout" | grep -q '^odd�store/objects/' || t_fail "the reason in quarantine has no place"
 t_run 0 akv-pin -s "$odd" --list --json
 t_is "$(jq -r 'select(.name == "b").made_by' "$t_stdout")" 'h�nd' "made_by"
+t_begin "a name that can drive a terminal: no pin gets one; one that is there is shown without, holds its pages, can be renamed"
+odd=$'x\xc2\x9b31m' shown='x\\xc2\\x9b31m'
+fresh
+t_run 2 akv-pin -s store --rename b "$odd"
+t_err_line "^akv-pin: pin name '$shown': it holds a control character\$"
+t_run 2 akv-pin -s store "$odd" <b.akv
+t_err_line "^akv-pin: pin name '$shown': it holds a control character\$"
+for ref in store/refs/*/b; do mv "$ref" "${ref%b}$odd"; done
+t_run 0 akv-pin -s store --list
+t_out "^$shown "
+t_run 0 akv-pin -s store --gc --force
+t_is "$(find store/objects -type f | wc -l)" $n_objects "objects"
+find store/objects -type f -delete
+t_run 1 akv-pin -s store --verify
+! grep -q $'\x9b' "$t_stdout" || t_fail "a terminal is driven by what is found"
+fresh
+for ref in store/refs/*/b; do mv "$ref" "${ref%b}$odd"; done
+t_run 0 akv-pin -s store --export "$odd"
+t_run 0 akv-pin -s store --rename "$odd" b
+t_run 0 akv-pin -s store --remove b
 t_begin "not a file"
 fresh
 rm "store/$second" && mkdir "store/$second"

@@ -82,8 +82,15 @@ static void names(void **state)
         assert_int_equal(akv_store_ref_remove(s, bad[i], NULL, NULL), AKV_E_USAGE);
         assert_int_equal(akv_store_ref_rename(s, "a", bad[i], NULL, NULL), AKV_E_USAGE);
     }
+    const char *not_made[] = {"\xc2\x80", "a\xc2\x9f"}; /* but looked for */
+    for (size_t i = 0; i < sizeof not_made / sizeof not_made[0]; i++) {
+        struct akv_ref ref = make_ref(not_made[i], &head, &chain.pages[0]), got;
+        assert_int_equal(akv_store_ref_put(s, &ref, NULL), AKV_E_USAGE);
+        assert_int_equal(akv_store_ref_rename(s, "a", not_made[i], NULL, NULL), AKV_E_USAGE);
+        assert_int_equal(akv_store_ref_get(s, not_made[i], NULL, &got, NULL), 0);
+    }
     longest[200] = '\0';
-    const char *good[] = {"a", "-x", "a b", "\xc3\xa4\xe2\x82\xac", "a.b", longest};
+    const char *good[] = {"a", "-x", "a b", "\xc3\xa4\xe2\x82\xac", "\xc2\xa0", "a.b", longest};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         struct akv_ref got;
         pin(s, good[i], &chain.pages[0]);
