@@ -173,13 +173,13 @@ static void options(struct pin *t, int argc, char **argv)
         t->o.store = cmd_default_store();
 }
 
-/* Only what adds makes a store; what changes one makes the parts of it that a copy has left out. */
+/* Only what adds makes a store; what changes one makes the parts of it that a copy has left out; a dry run only reads. */
 static void open_store(struct pin *t)
 {
     struct akv_err err = {0};
-    bool adds = t->verb == PIN_ADD || t->verb == PIN_QUOTA;
+    bool adds = (t->verb == PIN_ADD || t->verb == PIN_QUOTA) && !t->dry_run;
     int rc = akv_store_open(&t->store, t->o.store, adds ? AKV_STORE_CREATE : 0, &err);
-    if (rc == 0 && verbs[t->verb].takes & CHANGES) {
+    if (rc == 0 && verbs[t->verb].takes & CHANGES && !t->dry_run) {
         akv_store_close(t->store);
         rc = akv_store_open(&t->store, t->o.store, AKV_STORE_CREATE, &err);
     }

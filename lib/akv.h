@@ -295,7 +295,7 @@ struct akv_collected {
 /*
  * Delete the objects that no pin holds, and what interrupted processes left, unless used in the last ten minutes; and what such objects
  * are built on stays with them. Alone with the store: waits for others to finish publishing. AKV_E_INPUT: a pin cannot be read, nothing is
- * deleted.
+ * deleted. A dry run only reads: the store need not be writable, nor opened with AKV_STORE_CREATE.
  */
 AKV_API int akv_store_collect(struct akv_store *s, const struct akv_store_work *w, struct akv_collected *done, struct akv_err *err);
 /*

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define YOUNG_SECONDS 600u /* what somebody may be working with */
@@ -166,6 +167,8 @@ static int evict(struct akv_census *c, uint64_t until, const struct akv_store_wo
 
 static int sweep(struct akv_store *s, const struct akv_store_work *w, uint64_t now, uint64_t *n, struct akv_err *err)
 {
+    if (s->tmp < 0)
+        return 0;
     DIR *d = akv_store_list(s->tmp, ".");
     int rc = 0;
     if (!d)
@@ -186,16 +189,16 @@ static int sweep(struct akv_store *s, const struct akv_store_work *w, uint64_t n
 
 /* ---- the three occasions ---- */
 
-/* Alone with the store; a dry run keeps others from collecting only. */
+/* Alone with the store; a dry run only reads, and keeps others from collecting where it can. */
 static int begin(struct akv_store *s, const struct akv_store_work *w, struct akv_err *err)
 {
-    return w->flags & AKV_STORE_DRY_RUN ? akv_store_batch_begin(s, err) : akv_store_alone_begin(s, err);
+    return w->flags & AKV_STORE_DRY_RUN ? akv_store_look_begin(s, err) : akv_store_alone_begin(s, err);
 }
 
 static void end(struct akv_store *s, const struct akv_store_work *w)
 {
     if (w->flags & AKV_STORE_DRY_RUN)
-        akv_store_batch_end(s);
+        akv_store_look_end(s);
     else
         (void)akv_store_alone_end(s, NULL); /* no batch goes on behind it */
 }
@@ -213,6 +216,8 @@ int akv_store_collect(struct akv_store *s, const struct akv_store_work *w, struc
     if (rc < 0)
         return rc;
     uint64_t now = akv_store_now(s);
+    if (!now && w->flags & AKV_STORE_DRY_RUN)
+        now = (uint64_t)time(NULL);
     rc = akv_store_read_config(s, err);
     if (rc == 0)
         rc = akv_census_take(&c, s, w->n_threads, w->cancel, err);

@@ -355,3 +355,24 @@ int akv_store_alone_end(struct akv_store *s, struct akv_err *err)
     flock(s->lock, LOCK_UN);
     return 0;
 }
+
+int akv_store_look_begin(struct akv_store *s, struct akv_err *err)
+{
+    if (s->lock < 0)
+        s->lock = akv_file_open(s->root, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    if (s->lock < 0)
+        return 0;
+    int rc = s->n_batches ? 0 : wait_lock(s, LOCK_SH, err);
+    s->n_batches++;
+    if (rc < 0)
+        akv_store_look_end(s);
+    return rc;
+}
+
+void akv_store_look_end(struct akv_store *s)
+{
+    if (!s->n_batches || --s->n_batches)
+        return;
+    close(s->lock); /* opened for reading it would not do for every lock on every file system */
+    s->lock = -1;
+}

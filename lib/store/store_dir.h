@@ -50,6 +50,13 @@ int akv_store_temp_of(struct akv_store *s, char name[64], const void *p, size_t 
 int akv_store_alone_begin(struct akv_store *s, struct akv_err *err);
 int akv_store_alone_end(struct akv_store *s, struct akv_err *err);
 
+/*
+ * The shared lock for one who only reads, in a store that may not be writable: if there is a lock file and it can be opened, else none.
+ * Nests with the others.
+ */
+int akv_store_look_begin(struct akv_store *s, struct akv_err *err);
+void akv_store_look_end(struct akv_store *s);
+
 /* ---- config.c ---- */
 
 /* A small text file into text (NUL-terminated, cut at size - 1). 1, 0 when it is absent. */

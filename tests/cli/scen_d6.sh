@@ -164,6 +164,49 @@ t_is $? 0 "the exit status"
 t_same err /dev/null
 t_run 0 akv-pin -s store --verify
 t_is "$(akv-restore -s store --stats=stats2 longer.tok >/dev/null && jq -r .cached_tokens stats2)" 250 "tokens of the longer one in the store"
+t_begin "a dry run reads only: a store without the parts that a copy leaves out, and none at all"
+akv-pin -q -s dry anchor <a.akv
+akv-prefill -q -s dry --save -o /dev/null b.tok
+find dry/objects -type f -exec touch -d '20 minutes ago' {} +
+akv-prefill -q -s dry --save -o /dev/null c.tok
+touch -d '20 minutes ago' dry/tmp/1.0
+would='[.dry_run, .deleted, .deleted_bytes, .temps, .bytes, .pinned_bytes]'
+for args in --gc "--gc --force" "--quota $chain"; do
+    rm -rf copy && cp -a dry copy
+    # shellcheck disable=SC2086
+    akv-pin -s copy $args --json | jq -c ".dry_run = true | $would" >"would.${args//[^a-z]/}"
+    # shellcheck disable=SC2086
+    t_run 0 akv-pin -s dry $args --dry-run --json
+    t_is "$(jq -c "$would" "$t_stdout")" "$(cat "would.${args//[^a-z]/}")" "what $args would do, and did elsewhere"
+done
+t_is "$(jq -c '.[1]' would.gc)" 3 "objects that $args deletes"
+rm -rf copy && cp -a dry copy && rm -r copy/lock copy/tmp copy/quarantine
+find copy | sort >before
+t_run 0 akv-pin -s copy --gc --dry-run --json
+t_is "$(jq -c "$would" "$t_stdout")" "$(jq -c '.[3] = 0' would.gc)" "what would go"
+t_run 0 akv-pin -s copy --quota "$chain" --dry-run
+find copy | sort >after
+t_same before after
+t_run 1 akv-pin -s nowhere --quota 1G --dry-run
+t_err_line 'there is no store'
+[ ! -e nowhere ] || t_fail "a store was made"
+if t_begin "a dry run reads a store that cannot be written, and waits for a collection there" bound flock; then
+    rm -rf copy && cp -a dry copy && chmod -R a-w copy
+    for args in --gc "--gc --force" "--quota $chain"; do
+        # shellcheck disable=SC2086
+        t_run 0 t_bound akv-pin -s copy $args --dry-run --json
+        t_is "$(jq -c "$would" "$t_stdout")" "$(cat "would.${args//[^a-z]/}")" "what $args would do"
+        # shellcheck disable=SC2086
+        t_run 5 t_bound akv-pin -s copy $args
+    done
+    exec 9<copy/lock && flock -x 9
+    t_run 143 timeout --preserve-status -k 60 0.5 akv-pin -s copy --gc --dry-run
+    exec 9<&-
+    chmod 0 copy/lock # another user's: as one may read it
+    t_run 0 t_bound akv-pin -s copy --gc --dry-run --json
+    t_is "$(jq -c "$would" "$t_stdout")" "$(cat would.gc)" "what would go"
+    chmod -R u+w copy
+fi
 t_begin "wrong usage"
 for args in "--quota 0" "--quota 4g" "--quota 4GB" "--quota -1" "--quota ''" "--quota 1M --gc" "--gc x" "--quota 1M --force" "--dry-run --list" \
     "--quota 99999999999999999999"; do
