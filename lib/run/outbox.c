@@ -8,6 +8,8 @@
 
 /* Pages under way: enough to ride out a slow sync, few enough to hold little memory. Fits the arena's spare pages. */
 #define PLACES 8u
+/* To publish a chain again: each that fails needs another process that collects, or a damaged page, in between. */
+#define ATTEMPTS 8
 
 struct place {
     struct akv_parcel parcel;
@@ -51,7 +53,10 @@ static int encode(struct akv_outbox *o, const struct place *p, enum akv_codec co
     return rc;
 }
 
-/* Again what the store has lost of the chain before a page: it was collected since it was published or found there. */
+/*
+ * Again what the store has lost of the chain before a page: it was collected, or found damaged, since it was published or found there.
+ * AKV_E_NO: some of it was lost meanwhile.
+ */
 static int publish_chain(struct akv_outbox *o, const struct place *p, struct akv_err *err)
 {
     const struct akv_parcel *in = &p->parcel;
@@ -72,7 +77,7 @@ static int publish_chain(struct akv_outbox *o, const struct place *p, struct akv
     return rc < 0 ? rc : 0;
 }
 
-/* In one batch, so that nothing is collected in between. */
+/* In one batch, so that nothing is collected in between, but while room is made under a quota. */
 static int put_in_store(struct akv_outbox *o, const struct place *p, struct akv_page_rec *rec, struct akv_err *err)
 {
     const struct akv_parcel *in = &p->parcel;
@@ -81,7 +86,7 @@ static int put_in_store(struct akv_outbox *o, const struct place *p, struct akv_
     if (rc < 0)
         return rc;
     rc = akv_store_put(in->store, o->head, rec, in->computed, &o->written, &why);
-    if (rc == AKV_E_NO && in->chain) {
+    for (int i = 0; rc == AKV_E_NO && in->chain && i < ATTEMPTS; i++) {
         akv_err_clear(&why);
         rc = publish_chain(o, p, &why);
         if (rc == 0)

@@ -215,13 +215,55 @@ static void lost_parents(void **state)
     rig_close(&r);
 }
 
+/* The object of a page in the store "damaged". */
+static const char *object_of(const struct akv_key *key)
+{
+    struct akv_key index;
+    char hex[AKV_SHA_HEX], rel[96];
+    assert_int_equal(akv_index_key(&index, head.root.b, sizeof head.root.b, key, NULL), 0);
+    akv_hex(hex, index.b, sizeof index.b);
+    snprintf(rel, sizeof rel, "damaged/objects/%.2s/%s.akv", hex, hex + 2);
+    return temp_path(rel);
+}
+
+/* So is what turns out damaged, page by page, each when its child is published again. */
+static void damaged_parents(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct akv_store *store;
+    struct akv_err err = {0}, save_err = {0};
+    struct akv_verified done;
+    struct akv_key keys[N_PAGES];
+    uint64_t written = 0;
+    rig_open(&r);
+    assert_ok(akv_store_open(&store, temp_path("damaged"), AKV_STORE_CREATE, &err), &err);
+    for (uint32_t i = 0; i < N_PAGES; i++) {
+        r.parcels[i].store = store;
+        r.parcels[i].chain = r.pages;
+        r.parcels[i].keys = keys;
+        keys[i] = r.parcels[i].key;
+        assert_ok(akv_outbox_put(r.outbox, &r.parcels[i], &err), &err);
+        if (i != 20)
+            continue;
+        assert_ok(akv_outbox_drain(r.outbox, &written, &save_err, &err), &err);
+        for (uint32_t k = 16; k < 20; k++)
+            assert_int_equal(truncate(object_of(&keys[k]), 100), 0);
+        assert_int_equal(unlink(object_of(&keys[20])), 0);
+    }
+    assert_ok(akv_outbox_drain(r.outbox, &written, &save_err, &err), &err);
+    assert_int_equal(save_err.code, 0);
+    assert_ok(akv_store_verify(store, &(struct akv_store_work){0}, &done, &err), &err);
+    assert_int_equal(done.objects, N_PAGES);
+    akv_store_close(store);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_arrives),
-        cmocka_unit_test(output_fails),
-        cmocka_unit_test(save_fails),
-        cmocka_unit_test(lost_parents),
+        cmocka_unit_test(everything_arrives), cmocka_unit_test(output_fails),    cmocka_unit_test(save_fails),
+        cmocka_unit_test(lost_parents),       cmocka_unit_test(damaged_parents),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
