@@ -6,6 +6,7 @@
 # HERE and THERE are directories; a network would put ssh, rsync or object storage between them. The answer to a question is
 # computed cold, then from the anchor that was carried over: they are the same, token for token.
 set -eu
+umask 077 # tar makes the directories above a file with it, and a store that others may write to is not used
 [ $# -eq 4 ] || {
     echo "usage: examples/fleet.sh MODEL HERE THERE SYSTEM.txt" >&2
     exit 2
@@ -28,7 +29,6 @@ akv-pin -s "$here/store" --manifest agent >"$here/agent.sha256"
 # 3. Copy what is missing, and the pin, which alone may change; it comes last in the list, after its pages. tar keeps modes.
 cp "$here/agent.sha256" "$there/agent.sha256"
 mkdir -p "$there/store"
-chmod 700 "$there/store"
 cut -c 67- "$there/agent.sha256" | while IFS= read -r file; do
     case $file in refs/*) ;; *) [ ! -e "$there/store/$file" ] || continue ;; esac
     printf '%s\n' "$file"
@@ -43,6 +43,7 @@ akv-pin -s "$there/store" --verify
 # 5. Use it.
 chat 'What is the weather like?' | akv-tokenize >"$there/question.tok"
 akv-gen --json "$there/question.tok" | jq -c '[.text, .tokens]' >"$there/cold.json"
+rm -f "$there/stats.json" # it is added to
 akv-restore -s "$there/store" "$there/question.tok" | akv-gen --json --stats="$there/stats.json" | jq -c '[.text, .tokens]' >"$there/warm.json"
 jq -r '"restored \(.cached_tokens) of \(.prompt_tokens) tokens"' "$there/stats.json"
 cmp "$there/cold.json" "$there/warm.json"

@@ -22,6 +22,11 @@ t_run 0 fleet here there
 t_out "^copied [234] of [0-9]+ files\$"
 t_out '^the same tokens$'
 
+t_begin "under a umask that lets a group write, it makes stores that are used, and only says its own line"
+t_sh 0 "umask 002; env -u AKV_MODEL '$TOP/examples/fleet.sh' '$TINY' here3 there3 system.txt"
+t_run 0 fleet here3 there3
+t_is "$(grep -c '^restored ' "$t_stdout")" 1 "lines of what was restored"
+
 t_begin "without its arguments it says what they are"
 t_run 2 "$TOP/examples/fleet.sh"
 t_run 2 fleet here
