@@ -108,10 +108,21 @@ static void print_record(struct inspect *t, const json_t *o)
     }
 }
 
-static void take_record(struct inspect *t, struct totals *s, const char *json)
+/* Ids of another tokenizer would become another text. A head that names none is taken, as token records are. */
+static void check_tokenizer(const struct inspect *t, const json_t *o, const char *name)
+{
+    const char *digest = json_string_value(json_object_get(json_object_get(o, "fields"), "tokenizer"));
+    struct akv_err err = {0};
+    if (digest && akv_model_check_tokenizer(t->model, digest, &err) < 0)
+        cmd_die(akv_exit_status(err.code), "%s: record %lld: %s", name, inspect_num(o, "record"), err.msg);
+}
+
+static void take_record(struct inspect *t, struct totals *s, const char *json, const char *name)
 {
     json_t *o = inspect_parse(json);
     count(s, o);
+    if (t->text && *inspect_str(o, "type") == 'H')
+        check_tokenizer(t, o, name);
     if (t->verify || t->raw) {
         /* only counted */
     } else if (t->json && t->text && *inspect_str(o, "type") == 'P') {
@@ -162,7 +173,7 @@ void inspect_stream(struct inspect *t, struct akv_input *in, const char *name)
             break;
         if (body)
             cmd_out_write(&t->out, body, n);
-        take_record(t, &s, json);
+        take_record(t, &s, json, name);
         free(json);
         free(body);
     }

@@ -124,6 +124,8 @@ AKV_API int64_t akv_request_max_tokens(const struct akv_request *r); /* -1 when 
 AKV_API const uint32_t *akv_request_ids(const struct akv_request *r, size_t *n);
 AKV_API int akv_request_json(const struct akv_request *r, char **json, size_t *len, struct akv_err *err); /* one line, no newline */
 
+/* AKV_E_INCOMPAT when the digest, of token ids' tokenizer as a record or the head of a stream names it, is not that of m. */
+AKV_API int akv_model_check_tokenizer(const struct akv_model *m, const char *digest, struct akv_err *err);
 /* The exact bytes of ids; control tokens as their text, or left out. */
 AKV_API int akv_decode(const struct akv_model *m, const uint32_t *ids, size_t n, bool skip_control, char **text, size_t *len,
                        struct akv_err *err);

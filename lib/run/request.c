@@ -21,16 +21,21 @@ int akv_request_wrap(struct akv_request **out, struct akv_record *rec, struct ak
     return 0;
 }
 
-static int check_tokenizer(const struct akv_record *rec, const struct akv_model *m, struct akv_err *err)
+int akv_model_check_tokenizer(const struct akv_model *m, const char *digest, struct akv_err *err)
 {
     char want[AKV_SHA_HEX];
-    if (!rec->tok)
-        return 0;
     akv_hex(want, akv_tok_digest(m->tok), AKV_SHA_BYTES);
-    if (!strcmp(rec->tok, want))
+    if (!strcmp(digest, want))
         return 0;
-    return akv_fail(err, AKV_E_INCOMPAT, "request %.40s: made with another tokenizer: its digest is %.12s…, the model's is %.12s…",
-                    rec->id, rec->tok, want);
+    return akv_fail(err, AKV_E_INCOMPAT, "made with another tokenizer: its digest is %.12s…, the model's is %.12s…", digest, want);
+}
+
+static int check_tokenizer(const struct akv_record *rec, const struct akv_model *m, struct akv_err *err)
+{
+    int rc = rec->tok ? akv_model_check_tokenizer(m, rec->tok, err) : 0;
+    if (rc < 0)
+        akv_err_prefix(err, "request %.40s", rec->id);
+    return rc;
 }
 
 /* After the tokenizer's digest: ids of another vocabulary are a matter of the wrong model, not of bad input. */

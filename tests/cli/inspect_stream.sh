@@ -1,7 +1,8 @@
 # akv-inspect of streams: described, verified quickly and in full, compared.
 . "$(dirname "$0")/../lib.sh"
+. "$TOP/tests/forge.sh"
 
-t_needs tiny jq
+t_needs tiny jq xxhsum
 export AKV_MODEL=$TINY
 "$AKV_BUILD/tests/mkmodel" --seed 7 -o other.gguf
 # record IDS...: a token record.
@@ -44,6 +45,27 @@ of plain text.' | akv-tokenize --raw | akv-prefill -q >text.akv
 t_sh 0 "akv-inspect --json --text text.akv | jq -j 'select(.type == \"P\").text'"
 t_out_is <(printf 'Two lines\nof plain text.\n')
 t_run 0 akv-inspect --text text.akv
+t_out '^    "Two lines\\nof plain text.\\n"$'
+
+t_begin "the text of another tokenizer's ids is none: refused, as akv-tokenize --decode does; a head that does not name it is taken"
+cp "$TINY" words.gguf
+key=tokenizer.ggml.bos_token_id
+at=$(($(offset words.gguf $key) + ${#key} + 4))
+bytes "$(printf '%02x' $(($(od -An -tu1 -j $at -N 1 words.gguf) + 1)))" | patch words.gguf $at
+for how in "" --quick --json; do
+    # shellcheck disable=SC2086 # none or one
+    t_run 4 akv-inspect --text $how -m words.gguf text.akv
+    t_err_line '^akv-inspect: text\.akv: record 1: made with another tokenizer: its digest is [0-9a-f]{12}…, the model.s is [0-9a-f]{12}…$'
+done
+t_is "$(jq -r .tokenizer.sha256 <(akv-inspect --json words.gguf) | cut -c 1-12)" "$(sed -E 's/.*is ([0-9a-f]+)…$/\1/' "$t_stderr")" \
+    "the model's digest"
+t_is "$(akv-inspect --json text.akv | jq -r '.fields.tokenizer // empty' | cut -c 1-12)" \
+    "$(sed -E 's/.*its digest is ([0-9a-f]+)….*/\1/' "$t_stderr")" "the stream's digest"
+t_run 4 akv-tokenize --decode -m words.gguf <(akv-tokenize --raw <<<"Two lines")
+t_run 0 akv-inspect -m words.gguf text.akv
+t_run 0 akv-inspect --text -m other.gguf text.akv # other weights alone
+forge text.akv unnamed.akv tokenizer tokenizeR
+t_run 0 akv-inspect --text -m words.gguf unnamed.akv
 t_out '^    "Two lines\\nof plain text.\\n"$'
 
 t_begin "verify, from a pipe too: quick takes the coded bodies' checksums, in full they are decoded"
