@@ -178,4 +178,12 @@ root=$(akv-pin -s two --list --json | jq -r .root | head -n 1)
 t_err "${root:0:8}"
 t_sh 0 "akv-pin -s two --export agent --root $root | akv-inspect --json | jq -r 'select(.type == \"H\").root'"
 t_is "$(cat "$t_stdout")" "$root" "the root exported"
+t_begin "C3 which of two pins is meant: -m says it, AKV_MODEL does not, as the words have it"
+for verb in --remove --manifest --export; do
+    t_run 2 env AKV_MODEL="$TINY" akv-pin -s two $verb agent
+    t_err_line "stands under 2 roots: "
+done
+t_is "$(akv-pin -h | tr -s ' \n' ' ' | grep -c 'default: \$AKV_MODEL); this option alone: .* its root is meant')" 1 "lines of -h"
+t_run 0 env AKV_MODEL=other.gguf akv-pin -s two --remove -m "$TINY" agent
+t_is "$(akv-pin -s two --list --json | jq -r .root)" "$(akv-inspect --root --json other.gguf | jq -r .root)" "the root left"
 t_end
