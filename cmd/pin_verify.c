@@ -38,14 +38,20 @@ static void tell(struct pin *t, const struct akv_verified *v)
 
 static void tell_deep(struct pin *t, const struct akv_recomputed *r)
 {
-    char line[256];
+    char line[256], lost[96] = "";
+    if (!r->pages)
+        cmd_note("the store has no page under the root of this model, KV type and salt: nothing was computed again");
     if (t->json) {
-        pin_line(t, json_pack("{s:I, s:I, s:I, s:I}", "pages", (json_int_t)r->pages, "recomputed", (json_int_t)r->checked, "wrong",
-                              (json_int_t)r->wrong, "too_long", (json_int_t)r->too_long));
+        pin_line(t, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "pages", (json_int_t)r->pages, "recomputed", (json_int_t)r->checked,
+                              "wrong", (json_int_t)r->wrong, "too_long", (json_int_t)r->too_long, "depends", (json_int_t)r->depends,
+                              "broken_pins", (json_int_t)r->broken_pins));
         return;
     }
-    snprintf(line, sizeof line, "%llu of %llu pages of this model computed again: %llu wrong%s", (unsigned long long)r->checked,
-             (unsigned long long)r->pages, (unsigned long long)r->wrong,
+    if (r->wrong)
+        snprintf(lost, sizeof lost, ", %llu built on those; %llu pins broken", (unsigned long long)r->depends,
+                 (unsigned long long)r->broken_pins);
+    snprintf(line, sizeof line, "%llu of %llu pages of this model computed again: %llu wrong%s%s", (unsigned long long)r->checked,
+             (unsigned long long)r->pages, (unsigned long long)r->wrong, lost,
              r->too_long ? "; some lie beyond the context and were passed over" : "");
     cmd_out_line(&t->out, line);
 }

@@ -335,12 +335,13 @@ AKV_API int akv_store_quarantined(struct akv_store *s, akv_quarantined_fn *fn, v
 struct akv_recomputed {
     uint64_t pages; /* of this session's root in its store */
     uint64_t checked, wrong;
-    uint64_t too_long; /* taken, but beyond the context */
+    uint64_t too_long;             /* taken, but beyond the context */
+    uint64_t depends, broken_pins; /* pages that were built on wrong ones; pins with such or wrong ones */
 };
 
 /*
  * Compute up to `most` pages of the session's store again, each from its stored predecessors, beginning at a random one in the order of
- * their names, and compare bits. A wrong one and what was built on it go to quarantine: AKV_E_NO.
+ * their names, and compare bits. A wrong one and what was built on it go to quarantine, and are told with the pins that held them: AKV_E_NO.
  */
 AKV_API int akv_session_recompute(struct akv_session *s, uint64_t most, const struct akv_store_work *w, struct akv_recomputed *done,
                                   struct akv_err *err);

@@ -1,4 +1,5 @@
 /* Computing stored pages again, each from its stored predecessors, and comparing the bits. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -11,8 +12,10 @@ struct recomputing {
     struct akv_session *session;
     const struct akv_store_work *work;
     struct akv_census census;
-    uint32_t *candidates; /* entries of this root with whole chains, by name */
-    size_t n;
+    uint32_t *candidates; /* entries of this root, by name */
+    uint32_t *picked;     /* of them, by index */
+    uint32_t *cause;      /* of each entry: the wrong page that it is or is built on, or AKV_CENSUS_NONE */
+    size_t n, n_picked;
     struct akv_object object;
     uint8_t *body;
     struct akv_recomputed *done;
@@ -32,11 +35,14 @@ static int find_candidates(struct recomputing *r, struct akv_err *err)
     if (rc < 0)
         return rc;
     r->candidates = akv_alloc(c->n, sizeof *r->candidates, err);
-    if (!r->candidates)
+    r->cause = akv_alloc(c->n, sizeof *r->cause, err);
+    if (!r->candidates || !r->cause)
         return AKV_E_IO;
-    for (uint32_t i = 0; i < c->n; i++)
+    for (uint32_t i = 0; i < c->n; i++) {
+        r->cause[i] = AKV_CENSUS_NONE;
         if (!c->list[i].gone && !c->list[i].unread && c->list[i].root == root)
             r->candidates[r->n++] = i;
+    }
     if (r->n)
         qsort_r(r->candidates, r->n, sizeof *r->candidates, by_name, c);
     r->done->pages = r->n;
@@ -51,24 +57,20 @@ static int by_index(const void *a, const void *b, void *ctx)
     return x->index != y->index ? (x->index < y->index ? -1 : 1) : memcmp(x->name.b, y->name.b, sizeof x->name.b);
 }
 
-/* Keep `most` of the candidates, from a place that is another one each time, so that all pages have their turn. */
+/* `most` of the candidates, from a place that is another one each time, so that all pages have their turn. */
 static int pick(struct recomputing *r, uint64_t most, struct akv_err *err)
 {
     uint64_t random = 0;
-    if (r->n > most) {
-        uint32_t *picked = akv_alloc((size_t)most, sizeof *picked, err);
-        if (!picked)
-            return AKV_E_IO;
-        if (getrandom(&random, sizeof random, 0) < 0)
-            random = 0;
-        for (size_t i = 0; i < most; i++)
-            picked[i] = r->candidates[(random % r->n + i) % r->n];
-        free(r->candidates);
-        r->candidates = picked;
-        r->n = (size_t)most;
-    }
-    if (r->n)
-        qsort_r(r->candidates, r->n, sizeof *r->candidates, by_index, &r->census);
+    r->n_picked = r->n > most ? (size_t)most : r->n;
+    r->picked = akv_alloc(r->n_picked, sizeof *r->picked, err);
+    if (!r->picked)
+        return AKV_E_IO;
+    if (r->n > most && getrandom(&random, sizeof random, 0) < 0)
+        random = 0;
+    for (size_t i = 0; i < r->n_picked; i++)
+        r->picked[i] = r->candidates[(random % r->n + i) % r->n];
+    if (r->n_picked)
+        qsort_r(r->picked, r->n_picked, sizeof *r->picked, by_index, &r->census);
     return 0;
 }
 
@@ -127,15 +129,23 @@ static int same_bits(struct recomputing *r, const struct akv_link *chain, size_t
     return rc < 0 ? rc : same;
 }
 
-static int condemn(struct recomputing *r, const struct akv_link *link, const char *path, struct akv_err *err)
+static void tell(const struct recomputing *r, const char *kind, const char *what, const char *why)
 {
-    static const char why[] = "computing the page again gives other KV bytes";
-    const struct akv_flaw f = {.kind = "wrong", .what = path, .why = why};
-    struct akv_session *s = r->session;
-    r->done->wrong++;
+    const struct akv_flaw f = {.kind = kind, .what = what, .why = why};
     if (r->work->flaw)
         r->work->flaw(r->work->ctx, &f);
-    return akv_store_condemn(s->store, &s->head.root, &link->key, link->raw_sha, why, err);
+}
+
+static int condemn(struct recomputing *r, uint32_t entry, const struct akv_link *link, const char *path, struct akv_err *err)
+{
+    static const char why[] = "computing the page again gives other KV bytes";
+    struct akv_session *s = r->session;
+    r->done->wrong++;
+    tell(r, "wrong", path, why);
+    int rc = akv_store_condemn(s->store, &s->head.root, &link->key, link->raw_sha, why, err);
+    if (rc != 0) /* else another process has replaced it, and has dealt with the others */
+        r->cause[entry] = entry;
+    return rc;
 }
 
 /* One page. What went away, or to quarantine with one that it was built on, counts as not looked at. */
@@ -161,9 +171,68 @@ static int recompute_page(struct recomputing *r, uint32_t entry, struct akv_err 
     else if ((rc = same_bits(r, chain, n, ids, err)) >= 0)
         r->done->checked++;
     if (rc == 0)
-        rc = condemn(r, &chain[n - 1], path.s, err);
+        rc = condemn(r, entry, &chain[n - 1], path.s, err);
     free(chain);
     return rc < 0 ? rc : 0;
+}
+
+/* ---- what was lost with the wrong pages ---- */
+
+static void tell_dependents(struct recomputing *r)
+{
+    struct akv_census *c = &r->census;
+    qsort_r(r->candidates, r->n, sizeof *r->candidates, by_index, c); /* what a page is built on stands before it */
+    for (size_t i = 0; i < r->n; i++) {
+        uint32_t at = r->candidates[i], up = c->list[at].up;
+        struct akv_object_name path;
+        char why[128];
+        if (r->cause[at] != AKV_CENSUS_NONE || up == AKV_CENSUS_NONE || r->cause[up] == AKV_CENSUS_NONE)
+            continue;
+        r->cause[at] = r->cause[up];
+        r->done->depends++;
+        path = akv_object_path(&c->list[r->cause[at]].name);
+        snprintf(why, sizeof why, "built on %s", path.s);
+        path = akv_object_path(&c->list[at].name);
+        tell(r, "depends", path.s, why);
+    }
+}
+
+/* One that cannot be read is the matter of akv_store_verify(). */
+static void pass_over(void *ctx, const char *name, const struct akv_err *why)
+{
+    (void)ctx;
+    (void)name;
+    (void)why;
+}
+
+static int tell_pin(struct recomputing *r, const struct akv_ref *ref, struct akv_err *err)
+{
+    struct akv_key name;
+    struct akv_object_name path;
+    char why[128];
+    int rc = akv_index_key(&name, ref->root.b, sizeof ref->root.b, &ref->tip, err);
+    uint32_t tip = rc < 0 ? AKV_CENSUS_NONE : akv_census_find(&r->census, &name);
+    if (tip == AKV_CENSUS_NONE || r->cause[tip] == AKV_CENSUS_NONE)
+        return rc;
+    r->done->broken_pins++;
+    path = akv_object_path(&r->census.list[r->cause[tip]].name);
+    snprintf(why, sizeof why, "its page %s is wrong", path.s);
+    tell(r, "pin", ref->name, why);
+    return 0;
+}
+
+static int tell_lost(struct recomputing *r, struct akv_err *err)
+{
+    struct akv_ref *refs = NULL;
+    size_t n = 0;
+    tell_dependents(r);
+    int rc = akv_store_refs_but(r->session->store, &refs, &n, pass_over, NULL, err);
+    for (size_t i = 0; i < n; i++) {
+        rc = rc < 0 ? rc : tell_pin(r, &refs[i], err);
+        akv_ref_release(&refs[i]);
+    }
+    free(refs);
+    return rc;
 }
 
 int akv_session_recompute(struct akv_session *s, uint64_t most, const struct akv_store_work *w, struct akv_recomputed *done,
@@ -183,11 +252,15 @@ int akv_session_recompute(struct akv_session *s, uint64_t most, const struct akv
         rc = pick(&r, most, err);
     if (rc == 0 && !(r.body = akv_alloc(akv_geom_page_bytes(&s->geom), 1, err)))
         rc = AKV_E_IO;
-    for (size_t i = 0; rc == 0 && i < r.n; i++) {
+    for (size_t i = 0; rc == 0 && i < r.n_picked; i++) {
         if (akv_session_cancelled(s))
             rc = akv_fail(err, AKV_E_CANCEL, "interrupted");
         else
-            rc = recompute_page(&r, r.candidates[i], err);
+            rc = recompute_page(&r, r.picked[i], err);
+    }
+    if (done->wrong) { /* also when it ended early: they are gone */
+        int told = tell_lost(&r, rc < 0 ? NULL : err);
+        rc = rc < 0 ? rc : told;
     }
     if (rc == 0 && done->wrong)
         rc = akv_fail(err, AKV_E_NO, "exactness was broken: of %llu pages computed again %llu have other KV bytes",
@@ -195,6 +268,8 @@ int akv_session_recompute(struct akv_session *s, uint64_t most, const struct akv
     akv_object_release(&r.object);
     akv_census_release(&r.census);
     free(r.candidates);
+    free(r.picked);
+    free(r.cause);
     free(r.body);
     return rc;
 }

@@ -232,9 +232,17 @@ t_is "$(find store/quarantine -type f | wc -l)" 0 "files in quarantine"
 t_begin "--deep computes pages again, as many as are asked for"
 fresh
 t_run 0 akv-pin -s store --verify --deep --json
-t_is "$(tail -n 1 "$t_stdout" | jq -c .)" "{\"pages\":$n_objects,\"recomputed\":$n_objects,\"wrong\":0,\"too_long\":0}" "what was computed"
+t_is "$(tail -n 1 "$t_stdout" | jq -c .)" "{\"pages\":$n_objects,\"recomputed\":$n_objects,\"wrong\":0,\"too_long\":0,\"depends\":0,\"broken_pins\":0}" \
+    "what was computed"
 t_run 0 akv-pin -s store --verify --deep=2
 t_out "^2 of $n_objects pages of this model computed again: 0 wrong\$"
+[ ! -s "$t_stderr" ] || t_fail "something is said of it"
+for how in "" --json; do # a model that has nothing there: said, not only counted
+    # shellcheck disable=SC2086 # none or one
+    t_run 0 akv-pin -s store --verify --deep=all -m other.gguf $how
+    t_is "$(cat "$t_stderr")" "akv-pin: the store has no page under the root of this model, KV type and salt: nothing was computed again" \
+        "what is said"
+done
 t_run 0 akv-pin -s store --verify --deep=all -m other.gguf
 t_out '^0 of 0 pages'
 t_begin "KV bytes that are not those of the model have right checksums: only --deep finds them"
@@ -243,8 +251,18 @@ forge other.akv forged.akv "weights=$(akv-inspect --json other.akv | jq -r 'sele
     "weights=$(akv-inspect --json a.akv | jq -r 'select(.type == "H").fields.weights')"
 rm -rf store && akv-pin -q -s store b <b.akv && akv-pin -q -s store liar <forged.akv
 t_run 0 akv-pin -s store --verify
+rm -rf text && cp -a store text
 t_run 1 akv-pin -s store --verify --deep=all --json
 found wrong 1
+found depends 3
+t_is "$(jq -r 'select(.finding == "depends").why' "$t_stdout" | sort -u)" "built on $(jq -r 'select(.finding == "wrong").what' "$t_stdout")" \
+    "what they depend on"
+jq -r 'select(.finding == "depends") | "object " + .what' "$t_stdout" | sort >named
+t_is "$(jq -c 'select(.finding == "pin") | [.what, .why]' "$t_stdout")" \
+    "[\"liar\",\"its page $(jq -r 'select(.finding == "wrong").what' "$t_stdout") is wrong\"]" "the pins found"
+t_is "$(tail -n 1 "$t_stdout" | jq -c '[.wrong, .depends, .broken_pins]')" "[1,3,1]" "counts"
+grep -lZ 'reason built on a page that was wrong' store/quarantine/*.why | xargs -0 grep -h '^object ' | sort >gone
+t_same named gone
 first=$(jq -r 'select(.finding == "wrong").what' "$t_stdout")
 t_is "$(sed -n 's/^reason //p' store/quarantine/*.why | sort | uniq -c | awk '{ print $1 }' | tr '\n' ' ')" "3 1 " "pages built on it, and it"
 grep -qxF "object $first" "$(grep -l 'reason computing the page again' store/quarantine/*.why)" || t_fail "another page is the first wrong one"
@@ -255,6 +273,14 @@ t_run 1 akv-pin -s store --verify
 t_out '^pin liar: '
 t_sh 0 "akv-gen -n 8 --json -s store a.tok | $answer"
 t_out_is cold.json
+
+t_begin "and for people: each that was built on it, in order, the pin, and their number"
+t_run 1 akv-pin -s text --verify --deep=all
+t_is "$(cut -d ' ' -f 1 "$t_stdout" | tr '\n' ' ')" "6 wrong depends depends depends pin 3 " "the lines"
+t_out '^pin liar: its page [0-9a-f/]+\.akv is wrong$'
+t_out '^3 of 6 pages of this model computed again: 1 wrong, 3 built on those; 1 pins broken$'
+t_run 1 akv-pin -s text --verify --deep=all # what it is built on is gone: no page of the pin is named again
+t_is "$(cut -d ' ' -f 1 "$t_stdout" | tr '\n' ' ')" "pin 2 2 " "the lines"
 
 t_begin "wrong usage"
 for args in "--verify x" "--verify --gc" "--deep --list" "--verify --deep=x" "--verify --force" "--kv f32 --verify" "--verify --all"; do
