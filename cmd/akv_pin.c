@@ -178,7 +178,8 @@ static void open_store(struct pin *t)
 {
     struct akv_err err = {0};
     bool adds = (t->verb == PIN_ADD || t->verb == PIN_QUOTA) && !t->dry_run;
-    int rc = akv_store_open(&t->store, t->o.store, adds ? AKV_STORE_CREATE : 0, &err);
+    unsigned flags = (adds ? AKV_STORE_CREATE : 0) | (t->verb == PIN_QUOTA ? AKV_STORE_ANY_QUOTA : 0);
+    int rc = akv_store_open(&t->store, t->o.store, flags, &err);
     if (rc == 0 && verbs[t->verb].takes & CHANGES && !t->dry_run) {
         akv_store_close(t->store);
         rc = akv_store_open(&t->store, t->o.store, AKV_STORE_CREATE, &err);

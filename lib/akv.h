@@ -256,7 +256,8 @@ AKV_API int akv_session_generate(struct akv_session *s, const struct akv_request
 
 struct akv_store;
 
-#define AKV_STORE_CREATE 1u /* make it, or complete a half-made one */
+#define AKV_STORE_CREATE 1u    /* make it, or complete a half-made one */
+#define AKV_STORE_ANY_QUOTA 2u /* a quota in its config that is not one is passed over: akv_store_set_quota() replaces it */
 
 /*
  * AKV_E_NO when it does not exist (or is half-made) and CREATE is not given: a miss with a note. AKV_E_INCOMPAT: a newer version, nothing

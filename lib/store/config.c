@@ -44,9 +44,10 @@ static int parse_quota(struct akv_store *s, const char *text, struct akv_err *er
     size_t n = strspn(text, "0123456789");
     for (size_t i = 0; i < n; i++)
         v = v * 10 + (uint64_t)(text[i] - '0');
-    if (n < 1 || n > 18 || text[n])
+    bool good = n >= 1 && n <= 18 && !text[n];
+    if (!good && !s->any_quota)
         return akv_fail(err, AKV_E_INPUT, "%s/config: quota '%.40s' is not a number of bytes", s->dir, text);
-    s->quota = v;
+    s->quota = good ? v : 0;
     return 0;
 }
 

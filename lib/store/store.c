@@ -282,6 +282,7 @@ int akv_store_open(struct akv_store **out, const char *dir, unsigned flags, stru
     for (size_t i = 0; i < N_PARTS; i++)
         *part_fd(s, i) = -1;
     s->codec = AKV_CODEC_PLANES;
+    s->any_quota = flags & AKV_STORE_ANY_QUOTA;
     s->dir = akv_strndup(dir, strlen(dir), err);
     int rc = s->dir ? open_store(s, flags, err) : AKV_E_IO;
     if (rc < 0)

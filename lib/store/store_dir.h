@@ -16,6 +16,7 @@ struct akv_store {
     const volatile int *cancel; /* ends a wait for the lock or for a reader; may be NULL */
     enum akv_codec codec;       /* of the config, as it was when config was its state */
     uint64_t quota;             /* 0: none */
+    bool any_quota;             /* one that is none is passed over */
     struct stat config;
     bool fan_durable[256]; /* objects/ab is known to survive a loss of power */
     struct {

@@ -38,6 +38,28 @@ for size in 4096K 4M 4194304; do
 done
 t_run 0 akv-pin -s store --quota none
 t_is "$(cat store/config)" codec=planes "the config"
+t_begin "D6 a line of the quota that is none stops all but the one that replaces it; another bad line stops that too"
+for bad in quota= quota=4G quota=-1 "quota=$(printf '%s' {1..19})"; do
+    printf '%s\n' codec=planes later=1 "$bad" >store/config
+    for verb in --list --gc --verify "--gc --dry-run"; do
+        # shellcheck disable=SC2086
+        t_run 3 akv-pin -s store $verb
+        t_err_line "^akv-pin: store/config: quota '.*' is not a number of bytes\$"
+    done
+    cp store/config before
+    t_run 0 akv-pin -s store --quota 1G --dry-run
+    t_same store/config before
+    t_run 0 akv-pin -s store --quota 1G
+    t_is "$(cat store/config)" "$(printf '%s\n' codec=planes later=1 quota=1073741824)" "the config"
+    t_run 0 akv-pin -s store --gc
+    echo "$bad" >>store/config
+    t_run 0 akv-pin -s store --quota none
+    t_is "$(cat store/config)" "$(printf '%s\n' codec=planes later=1)" "the config without a quota"
+done
+printf '%s\n' quota=4G codec=lead >store/config
+t_run 4 akv-pin -s store --quota 1G
+t_err_line "^akv-pin: store/config: codec 'lead' is unknown\$"
+echo codec=planes >store/config
 
 t_begin "D6 runs that save under a quota: the longest unused goes, the pin and the chain in use stay, answers do not change"
 most=$((chain * 7 / 2))
