@@ -5,7 +5,7 @@
 
 /* Over the records of one stream. */
 struct totals {
-    long long pages, tokens, requests, sections, raw_bytes, coded_bytes;
+    long long record, pages, tokens, requests, sections, raw_bytes, coded_bytes;
 };
 
 static double ratio(long long raw, long long coded)
@@ -61,6 +61,7 @@ static void add_text(const struct inspect *t, json_t *o)
 
 static void count(struct totals *s, const json_t *o)
 {
+    s->record = inspect_num(o, "record");
     switch (*inspect_str(o, "type")) {
     case 'P':
         s->pages++;
@@ -109,21 +110,18 @@ static void print_record(struct inspect *t, const json_t *o)
 }
 
 /* Ids of another tokenizer would become another text. A head that names none is taken, as token records are. */
-static void check_tokenizer(const struct inspect *t, const json_t *o, const char *name)
+static int check_tokenizer(const struct inspect *t, const json_t *o, struct akv_err *err)
 {
     const char *digest = json_string_value(json_object_get(json_object_get(o, "fields"), "tokenizer"));
-    struct akv_err err = {0};
-    if (digest && akv_model_check_tokenizer(t->model, digest, &err) < 0)
-        cmd_die(akv_exit_status(err.code), "%s: record %lld: %s", name, inspect_num(o, "record"), err.msg);
+    return digest ? akv_model_check_tokenizer(t->model, digest, err) : 0;
 }
 
-static void take_record(struct inspect *t, struct totals *s, const char *json, const char *name)
+static int take_record(struct inspect *t, struct totals *s, const char *json, struct akv_err *err)
 {
     json_t *o = inspect_parse(json);
+    int rc = t->text && *inspect_str(o, "type") == 'H' ? check_tokenizer(t, o, err) : 0;
     count(s, o);
-    if (t->text && *inspect_str(o, "type") == 'H')
-        check_tokenizer(t, o, name);
-    if (t->verify || t->raw) {
+    if (rc < 0 || t->verify || t->raw) {
         /* only counted */
     } else if (t->json && t->text && *inspect_str(o, "type") == 'P') {
         add_text(t, o);
@@ -135,6 +133,7 @@ static void take_record(struct inspect *t, struct totals *s, const char *json, c
         print_record(t, o);
     }
     json_decref(o);
+    return rc;
 }
 
 static void print_totals(struct inspect *t, const struct totals *s)
@@ -173,9 +172,11 @@ void inspect_stream(struct inspect *t, struct akv_input *in, const char *name)
             break;
         if (body)
             cmd_out_write(&t->out, body, n);
-        take_record(t, &s, json, name);
+        rc = take_record(t, &s, json, &err);
         free(json);
         free(body);
+        if (rc < 0)
+            cmd_die(akv_exit_status(rc), "%s: record %lld: %s", name, s.record, err.msg);
     }
     if (t->verify)
         inspect_good(t, name, s.pages, s.tokens, s.requests);
