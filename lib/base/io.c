@@ -308,10 +308,7 @@ int akv_map_open(struct akv_map *m, const char *path, struct akv_err *err)
 void akv_map_want(const void *p, size_t n)
 {
 #ifdef MADV_POPULATE_READ /* Linux 5.14 */
-    static size_t page;
-    if (!page)
-        page = (size_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = (uintptr_t)p & ~(uintptr_t)(page - 1);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)p & ~(page - 1);
     (void)madvise((void *)from, (uintptr_t)p + n - from, MADV_POPULATE_READ);
 #else
     (void)p, (void)n;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -298,6 +299,72 @@ static void map_shows_the_file(void **state)
     free(data);
 }
 
+/* The kB that are mapped of the file at path. */
+static unsigned long mapped_kb(const char *path)
+{
+    char line[512];
+    unsigned long kb = 0, n;
+    bool on = false;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        if (strstr(line, path))
+            on = true;
+        else if (on && sscanf(line, "Rss: %lu kB", &n) == 1) {
+            kb += n;
+            on = false;
+        }
+    }
+    fclose(f);
+    return kb;
+}
+
+struct want {
+    const struct akv_map *map;
+    size_t at;
+    pthread_barrier_t *both;
+};
+
+static void *want_main(void *arg)
+{
+    const struct want *w = arg;
+    pthread_barrier_wait(w->both);
+    akv_map_want(w->map->data + w->at, w->map->size / 2);
+    return NULL;
+}
+
+/* What several threads want of a mapping is mapped, from an odd byte on too, and is what it was. */
+static void map_is_wanted_by_several(void **state)
+{
+    (void)state;
+    enum { SIZE = 4000000 };
+    char path[64];
+    struct akv_map m;
+    struct akv_err err = {0};
+    uint8_t *data = some_bytes(SIZE);
+    pthread_t threads[2];
+    pthread_barrier_t both;
+    make_temp(path, data, SIZE);
+    assert_ok(akv_map_open(&m, path, &err), &err);
+    assert_int_equal(pthread_barrier_init(&both, NULL, 2), 0);
+    struct want wants[] = {{&m, 0, &both}, {&m, SIZE / 2, &both}};
+    bool can = false;
+#ifdef MADV_POPULATE_READ
+    can = madvise((void *)(uintptr_t)m.data, 1, MADV_POPULATE_READ) == 0;
+#endif
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, want_main, &wants[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    if (can)
+        assert_true(mapped_kb(path) >= SIZE / 1024);
+    assert_memory_equal(m.data, data, SIZE);
+    pthread_barrier_destroy(&both);
+    akv_map_close(&m);
+    unlink(path);
+    free(data);
+}
+
 static void refuses(const char *path, int code, const char *why)
 {
     struct akv_map m;
@@ -355,17 +422,12 @@ static void widened_pipe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(read_upto_is_whole),
-        cmocka_unit_test(reading_survives_signals),
-        cmocka_unit_test(writing_survives_signals),
-        cmocka_unit_test(errors_name_the_file),
-        cmocka_unit_test(full_device_is_an_error),
-        cmocka_unit_test(peek_consumes_nothing),
-        cmocka_unit_test(input_is_in_order),
-        cmocka_unit_test(end_inside_a_record),
-        cmocka_unit_test(map_shows_the_file),
-        cmocka_unit_test(map_refuses_other_things),
-        cmocka_unit_test(widened_pipe),
+        cmocka_unit_test(read_upto_is_whole),       cmocka_unit_test(reading_survives_signals),
+        cmocka_unit_test(writing_survives_signals), cmocka_unit_test(errors_name_the_file),
+        cmocka_unit_test(full_device_is_an_error),  cmocka_unit_test(peek_consumes_nothing),
+        cmocka_unit_test(input_is_in_order),        cmocka_unit_test(end_inside_a_record),
+        cmocka_unit_test(map_shows_the_file),       cmocka_unit_test(map_is_wanted_by_several),
+        cmocka_unit_test(map_refuses_other_things), cmocka_unit_test(widened_pipe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
