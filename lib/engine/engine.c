@@ -205,7 +205,7 @@ static void prepare(struct akv_engine *e)
     }
 }
 
-/* Weights of a file of up to this size are mapped at once. Of a larger one not all may fit in memory, and a step takes long anyway. */
+/* Weights of files of up to this size in all are mapped at once. Of larger ones not all may fit in memory, and a step takes long anyway. */
 #define WANT_BYTES_MAX ((size_t)1 << 30)
 #define WANT_SLICE ((size_t)4 << 20)
 
@@ -220,11 +220,12 @@ static void want_slice(void *ctx, size_t task, unsigned thread)
 /* The first step uses every weight. */
 static void want_weights(const struct akv_gguf *g, struct akv_pool *pool)
 {
-    struct akv_map map = g->map;
-    if (map.size <= WANT_BYTES_MAX)
+    if (g->stamp.size > WANT_BYTES_MAX)
+        return;
+    for (uint32_t i = 0; i <= g->n_parts; i++) {
+        struct akv_map map = i ? g->parts[i - 1].map : g->map;
         akv_pool_run(pool, want_slice, &map, (map.size + WANT_SLICE - 1) / WANT_SLICE);
-    for (uint32_t i = 0; i < g->n_parts; i++)
-        want_weights(&g->parts[i], pool);
+    }
 }
 
 int akv_engine_open(struct akv_engine **out, const struct akv_model *m, const struct akv_ops *ops, struct akv_pool *pool,

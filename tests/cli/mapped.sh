@@ -33,9 +33,9 @@ t_grep err stderr '^akv-prefill: .*changed\.gguf: changed while in use$'
 cmp -n "$(stat -c %s got)" got long.akv >/dev/null || t_fail "a page differs from those of the model as it was"
 [ "$(stat -c %s got)" -lt "$(stat -c %s long.akv)" ] || t_fail "all pages were written"
 
-# about PID: the kB of its mapping of the weights that are resident, shared with another process, and copied.
+# about PID [NAME]: the kB of its mapping of the weights that are resident, shared with another process, and copied.
 about() {
-    awk '/big\.gguf/ { on = 1 } on && /^VmFlags/ { exit } !on { next }
+    awk -v name="${2:-big}" '$NF ~ name ".*[.]gguf$" { on = 1 } /^VmFlags/ { on = 0 } !on { next }
         /^Rss/ { rss += $2 } /^Shared/ { shared += $2 } /^Anonymous/ { copied += $2 } END { print rss + 0, shared + 0, copied + 0 }' \
         "/proc/$1/smaps"
 }
@@ -60,4 +60,21 @@ if [ "$shared" -lt $((rss * 9 / 10)) ] || [ "$shared2" -lt $((rss2 * 9 / 10)) ];
 t_is "$copied $copied2" "0 0" "what was copied, kB"
 kill $first $second
 wait $first $second 2>/dev/null
+
+if t_begin "parts that are over a GiB together are not mapped at once, like a file of that size" "$AKV_BUILD/tests/splitmodel"; then
+    "$AKV_BUILD/tests/splitmodel" big.gguf part 3
+    truncate -s 400M part-*.gguf # what is behind the weights is never touched
+    akv-gen -q -c 256 -n 1 -m part-00001-of-00003.gguf <one >split.out &
+    first=$!
+    cat a.tok >&7
+    for ((i = 0; i < 600; i++)); do
+        [ ! -s split.out ] || break
+        sleep 0.1
+    done
+    read -r rss shared copied < <(about $first part)
+    [ "$rss" -gt 30000 ] || t_fail "resident are only $rss kB"
+    [ "$rss" -lt 200000 ] || t_fail "resident are $rss kB"
+    kill $first
+    wait $first 2>/dev/null
+fi
 t_end
