@@ -5,6 +5,7 @@ bench_peer.py WORK NAME VENV [NAME VENV] -- [ROW...]
 
 import json
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -287,11 +288,11 @@ def median_ratio(akv, theirs, key):
 
 
 def in_turns(arms):
-    """RUNS rounds over arms (name -> function), the first one changing: name -> results."""
+    """RUNS rounds over arms (name -> function), in another order each, for an arm is slower after one that took long: name -> results."""
     results = {name: [] for name in arms}
-    names = list(arms)
-    for i in range(RUNS):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
+    order = random.Random(1)
+    for _ in range(RUNS):
+        for name in order.sample(list(arms), len(arms)):
             results[name].append(arms[name]())
     return results
 
