@@ -61,21 +61,6 @@ void akv_pipe_widen(int fd)
     (void)fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES);
 }
 
-int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err)
-{
-    const char *at = p;
-    while (n) {
-        ssize_t w = write(fd, at, n);
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w < 0)
-            return akv_fail_errno(err, "%s: cannot write", name);
-        at += w;
-        n -= (size_t)w;
-    }
-    return 0;
-}
-
 #define LOOK_MS 100 /* how often a wait for a reader looks at cancel */
 
 /* A pipe or a socket can be written to without waiting for its reader. */
@@ -119,6 +104,11 @@ int akv_write_out(int fd, const void *p, size_t n, const char *name, const volat
         }
     }
     return 0;
+}
+
+int akv_write_all(int fd, const void *p, size_t n, const char *name, struct akv_err *err)
+{
+    return akv_write_out(fd, p, n, name, NULL, err);
 }
 
 /* One read(), again after a signal unless that one asks to stop. */

@@ -123,8 +123,8 @@ static int deliver(struct akv_outbox *o, const struct place *p, struct akv_err *
     if (w && akv_writer_has(w, &in->key)) {
         akv_writer_outgrow(w, p->index, in->has_parent ? &in->parent : NULL, p->ids, in->n);
     } else if (w) {
-        int rc =
-            in->fresh ? akv_model_intact(o->model, err) : 0; /* else who reads the stream has kept the page before it ends so */
+        /* looked at now: who reads the stream keeps a page before he learns how it ends */
+        int rc = in->fresh ? akv_model_intact(o->model, err) : 0;
         if (rc == 0)
             rc = encode(o, p, AKV_CODEC_PLANES, &rec, err);
         if (rc == 0)
