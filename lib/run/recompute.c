@@ -129,19 +129,12 @@ static int same_bits(struct recomputing *r, const struct akv_link *chain, size_t
     return rc < 0 ? rc : same;
 }
 
-static void tell(const struct recomputing *r, const char *kind, const char *what, const char *why)
-{
-    const struct akv_flaw f = {.kind = kind, .what = what, .why = why};
-    if (r->work->flaw)
-        r->work->flaw(r->work->ctx, &f);
-}
-
 static int condemn(struct recomputing *r, uint32_t entry, const struct akv_link *link, const char *path, struct akv_err *err)
 {
     static const char why[] = "computing the page again gives other KV bytes";
     struct akv_session *s = r->session;
     r->done->wrong++;
-    tell(r, "wrong", path, why);
+    akv_store_tell(r->work, "wrong", path, why);
     int rc = akv_store_condemn(s->store, &s->head.root, &link->key, link->raw_sha, why, err);
     if (rc != 0) /* else another process has replaced it, and has dealt with the others */
         r->cause[entry] = entry;
@@ -193,7 +186,7 @@ static void tell_dependents(struct recomputing *r)
         path = akv_object_path(&c->list[r->cause[at]].name);
         snprintf(why, sizeof why, "built on %s", path.s);
         path = akv_object_path(&c->list[at].name);
-        tell(r, "depends", path.s, why);
+        akv_store_tell(r->work, "depends", path.s, why);
     }
 }
 
@@ -217,7 +210,7 @@ static int tell_pin(struct recomputing *r, const struct akv_ref *ref, struct akv
     r->done->broken_pins++;
     path = akv_object_path(&r->census.list[r->cause[tip]].name);
     snprintf(why, sizeof why, "its page %s is wrong", path.s);
-    tell(r, "pin", ref->name, why);
+    akv_store_tell(r->work, "pin", ref->name, why);
     return 0;
 }
 

@@ -89,4 +89,7 @@ int akv_store_reserve(struct akv_store *s, const struct akv_key *root, const str
 int akv_store_condemn(struct akv_store *s, const struct akv_key *root, const struct akv_key *key,
                       const uint8_t raw_sha[AKV_SHA_BYTES], const char *reason, struct akv_err *err);
 
+/* One finding, to whom the work has for it. */
+void akv_store_tell(const struct akv_store_work *w, const char *kind, const char *what, const char *why);
+
 #endif

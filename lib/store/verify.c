@@ -193,11 +193,11 @@ static int find_dependents(struct verifying *v, struct akv_verified *done, struc
 
 /* ---- telling ---- */
 
-static void tell(const struct verifying *v, const char *kind, const char *what, const char *why)
+void akv_store_tell(const struct akv_store_work *w, const char *kind, const char *what, const char *why)
 {
     const struct akv_flaw f = {.kind = kind, .what = what, .why = why};
-    if (v->work->flaw)
-        v->work->flaw(v->work->ctx, &f);
+    if (w->flaw)
+        w->flaw(w->ctx, &f);
 }
 
 static int by_kind(const void *a, const void *b)
@@ -218,7 +218,7 @@ static void tell_flaws(struct verifying *v, struct akv_verified *done)
         uint64_t *count = !f->code ? &done->depends : f->code == AKV_E_INPUT ? &done->damaged : &done->unreadable;
         (*count)++;
         path = akv_object_path(&f->name);
-        tell(v, !f->code ? "depends" : f->code == AKV_E_INPUT ? "damaged" : "unreadable", path.s, f->why);
+        akv_store_tell(v->work, !f->code ? "depends" : f->code == AKV_E_INPUT ? "damaged" : "unreadable", path.s, f->why);
     }
 }
 
@@ -231,7 +231,7 @@ static void tell_blocked(void *ctx, const char *place, const char *why)
 {
     struct telling *t = ctx;
     t->done->unreadable++;
-    tell(t->v, "unreadable", place, why);
+    akv_store_tell(t->v->work, "unreadable", place, why);
 }
 
 /* ---- pins ---- */
@@ -241,7 +241,7 @@ static void bad_ref(void *ctx, const char *name, const struct akv_err *why)
     struct telling *t = ctx;
     t->done->pins++;
     t->done->broken_pins++;
-    tell(t->v, "pin", name, why->msg);
+    akv_store_tell(t->v->work, "pin", name, why->msg);
 }
 
 /* What the census knows is worth more than a look at headers: an object that is wrong may not have been moved. */
@@ -277,7 +277,7 @@ static int check_pins(struct verifying *v, struct akv_verified *done, struct akv
         done->pins++;
         if (check_pin(v, &refs[i], &why) < 0) {
             done->broken_pins++;
-            tell(v, "pin", refs[i].name, why.msg);
+            akv_store_tell(v->work, "pin", refs[i].name, why.msg);
         }
         akv_ref_release(&refs[i]);
     }
