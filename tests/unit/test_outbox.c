@@ -181,6 +181,17 @@ static void save_fails(void **state)
     close(out);
 }
 
+/* Put page i of the chain to the store alone; keys[N_PAGES] is filled in as far as that. */
+static void save_page(struct rig *r, struct akv_store *store, struct akv_key *keys, uint32_t i)
+{
+    struct akv_err err = {0};
+    r->parcels[i].store = store;
+    r->parcels[i].chain = r->pages;
+    r->parcels[i].keys = keys;
+    keys[i] = r->parcels[i].key;
+    assert_ok(akv_outbox_put(r->outbox, &r->parcels[i], &err), &err);
+}
+
 /* What the store has lost of the chain, here by a collection in the middle, is published again before what follows it. */
 static void lost_parents(void **state)
 {
@@ -195,11 +206,7 @@ static void lost_parents(void **state)
     assert_ok(akv_store_open(&store, temp_path("lost"), AKV_STORE_CREATE, &err), &err);
     assert_ok(akv_store_open(&other, temp_path("lost"), AKV_STORE_CREATE, &err), &err);
     for (uint32_t i = 0; i < N_PAGES; i++) {
-        r.parcels[i].store = store;
-        r.parcels[i].chain = r.pages;
-        r.parcels[i].keys = keys;
-        keys[i] = r.parcels[i].key;
-        assert_ok(akv_outbox_put(r.outbox, &r.parcels[i], &err), &err);
+        save_page(&r, store, keys, i);
         if (i == 20) {
             assert_ok(akv_outbox_drain(r.outbox, &written, &save_err, &err), &err);
             assert_ok(akv_store_collect(other, &(struct akv_store_work){.flags = AKV_STORE_FORCE}, &done, &err), &err);
@@ -239,11 +246,7 @@ static void damaged_parents(void **state)
     rig_open(&r);
     assert_ok(akv_store_open(&store, temp_path("damaged"), AKV_STORE_CREATE, &err), &err);
     for (uint32_t i = 0; i < N_PAGES; i++) {
-        r.parcels[i].store = store;
-        r.parcels[i].chain = r.pages;
-        r.parcels[i].keys = keys;
-        keys[i] = r.parcels[i].key;
-        assert_ok(akv_outbox_put(r.outbox, &r.parcels[i], &err), &err);
+        save_page(&r, store, keys, i);
         if (i != 20)
             continue;
         assert_ok(akv_outbox_drain(r.outbox, &written, &save_err, &err), &err);
