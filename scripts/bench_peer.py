@@ -367,7 +367,6 @@ def start_rows(table, s, peers, wanted):
         if not wanted("restored"):
             break
         n = RESTORED + 1
-        cold_out = None
         for name, venv in peers:
             s.peer(venv, "save", n, t)
         if not os.path.exists(s.stores["raw"]):
