@@ -5,9 +5,8 @@
  *   WIDE(n)                    vectors of keys or dimensions that n queries take at once, at most a page of them: so that enough chains
  *                              run beside each other and all stay in registers
  *
- * A call's queries are taken as blocks of six that share the loads of K and V (attn_loops.h).
- * Several blocks share more: a chunk's pages in f16 are widened once for all of them, into scratch. A block alone reads the pages as they
- * are and asks for what comes next, as it is memory that it waits for.
+ * A call's queries are taken as blocks of up to six that share the loads of K and V (attn_loops.h), and blocks take their turns at a page
+ * while it is in the first cache.
  *
  * Where the queries of a block see different keys, those that all of them see go through the shared loop and the ragged ends query by
  * query; the order of a query's own keys stays ascending.
@@ -18,31 +17,29 @@
 #include "kernels/attn_loops.h"
 #include "kernels/fp32.h"
 
-#define PAGES (AKV_CHUNK / AKV_PAGE)
-#define TILE (16 * BLOCK) /* queries that share the widening of pages */
-
-/* What a tile of queries works with. */
-struct work {
-    const struct akv_attn *a;
-    struct akv_attn_query *query;
-    uint32_t n;                     /* up to TILE queries */
-    uint32_t from, to;              /* keys that some query sees lie between them */
-    uint32_t first_page, last_page; /* of the current chunk */
-    bool widened;                   /* those pages are, to k and v */
-    float *k, *v;                   /* [PAGES] of [dim_k][64], [64][dim_v] */
-    float *q;                       /* [block][dim_k][BLOCK] */
-    float *p;                       /* scores, then exponentials; [BLOCK][position in the chunk] */
-    float *oc;                      /* weighted values of the current chunk; [BLOCK][dim_v] */
-};
+#define BLOCKS 16u /* that take turns at a page */
+#define TILE (BLOCKS * BLOCK)
 
 /* Up to BLOCK queries in the current chunk. */
 struct block {
     struct akv_attn_query *query;
     uint32_t n;
     const float *q;                /* [dim_k][BLOCK] */
+    float *p;                      /* scores, then exponentials; [BLOCK][position in the chunk] */
+    float *oc;                     /* weighted values of a later chunk; [BLOCK][dim_v] */
+    float *o[BLOCK];               /* those of the current chunk: there, or in the query */
     uint32_t lo[BLOCK], hi[BLOCK]; /* visible keys, lo <= position < hi; none: lo == hi */
     uint32_t any[2], all[2];       /* ends of what some of them see, and of what all of them see; none: [0] >= [1] */
-    float *o[BLOCK];               /* weighted values of the chunk */
+    float max[BLOCK], sum[BLOCK];
+};
+
+/* A tile of queries, and the chunk and page that they are at. */
+struct work {
+    const struct akv_attn *a;
+    struct block block[BLOCKS];
+    uint32_t n_blocks;
+    uint32_t from, to;              /* keys that some query sees lie between them */
+    uint32_t first_page, last_page; /* of the current chunk */
 };
 
 static uint32_t larger(uint32_t a, uint32_t b)
@@ -55,8 +52,8 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Visible ranges in the chunk that starts at `start`; whether any query sees any of it. */
-static bool find_ranges(struct block *b, uint32_t start)
+/* Visible ranges in the chunk that starts at `start`. */
+static void find_ranges(struct block *b, uint32_t start)
 {
     b->any[0] = b->all[1] = UINT32_MAX;
     b->any[1] = b->all[0] = 0;
@@ -74,16 +71,14 @@ static bool find_ranges(struct block *b, uint32_t start)
             b->any[1] = larger(b->any[1], hi);
         }
     }
-    return b->any[0] < b->any[1];
 }
 
 /* Queries to [dim][BLOCK], so that those of a block are broadcast from beside each other. */
-static void pack_queries(const struct work *w)
+static void pack_queries(const struct block *b, float *to, uint32_t dim)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
-        float *to = w->q + (size_t)(i / BLOCK) * BLOCK * w->a->dim_k + i % BLOCK;
-        for (uint32_t d = 0; d < w->a->dim_k; d++, to += BLOCK)
-            *to = w->query[i].q[d];
+    for (uint32_t i = 0; i < b->n; i++) {
+        for (uint32_t d = 0; d < dim; d++)
+            to[d * BLOCK + i] = b->query[i].q[d];
     }
 }
 
@@ -102,64 +97,44 @@ static struct rows page_rows(const struct work *w, uint32_t page, bool v)
     return r;
 }
 
-static void widen(float *to, struct rows r)
+/* What is left of a range of keys in a page. */
+static bool clip(uint32_t page, uint32_t *from, uint32_t *to)
 {
-    for (size_t i = 0; i < (size_t)r.dim * AKV_PAGE; i += 32, r.at += 64) {
-        r.ahead = ask(r.ahead, 64);
-#pragma GCC unroll 4
-        for (size_t j = 0; j < 32; j += LANES)
-            v_store(to + i + j, load(2, r.at, j));
-    }
+    *from = larger(*from, page * AKV_PAGE);
+    *to = smaller(*to, (page + 1) * AKV_PAGE);
+    return *from < *to;
 }
 
-static void widen_chunk(const struct work *w)
+AKV_INLINE void page_scores(size_t width, const struct work *w, const struct block *b, uint32_t page)
 {
-    for (uint32_t page = w->first_page; page <= w->last_page; page++) {
-        widen(w->k + (size_t)(page % PAGES) * AKV_PAGE * w->a->dim_k, page_rows(w, page, false));
-        widen(w->v + (size_t)(page % PAGES) * AKV_PAGE * w->a->dim_v, page_rows(w, page, true));
-    }
+    uint32_t from = b->any[0], to = b->any[1];
+    if (clip(page, &from, &to))
+        scores(width, b->n, page_rows(w, page, false), b->q, w->a->scale, b->p + page * AKV_PAGE % AKV_CHUNK, from % AKV_PAGE,
+               (to - 1) % AKV_PAGE + 1);
 }
 
-AKV_INLINE struct rows rows_of(const struct work *w, uint32_t page, bool v)
+/* Continue the chains of queries first .. first + n over those keys from <= key < to of the page; all of the queries see them. */
+AKV_INLINE void add_values(size_t width, const struct work *w, const struct block *b, uint32_t first, uint32_t n, uint32_t page,
+                           uint32_t from, uint32_t to)
 {
-    struct rows r = page_rows(w, page, v);
-    if (w->widened)
-        r.at = (const uint8_t *)((v ? w->v : w->k) + (size_t)(page % PAGES) * AKV_PAGE * r.dim);
-    return r;
+    if (!clip(page, &from, &to))
+        return;
+    struct rows v = page_rows(w, page, true);
+    v.at += width * (from % AKV_PAGE) * v.dim;
+    v.ahead += width * (from % AKV_PAGE) * v.dim;
+    values(width, n, v, b->p + (size_t)first * AKV_CHUNK + from % AKV_CHUNK, b->o + first, to - from);
 }
 
-AKV_INLINE void block_scores(size_t width, const struct work *w, const struct block *b)
+AKV_INLINE void page_values(size_t width, const struct work *w, const struct block *b, uint32_t page)
 {
-    for (uint32_t at = b->any[0], end; at < b->any[1]; at = end) {
-        const uint32_t start = at / AKV_PAGE * AKV_PAGE;
-        end = smaller(start + AKV_PAGE, b->any[1]);
-        scores(width, b->n, rows_of(w, at / AKV_PAGE, false), b->q, w->a->scale, w->p + start % AKV_CHUNK, at - start, end - start);
-    }
-}
-
-/* Continue the chains of queries first .. first + n over keys that all of them see. */
-AKV_INLINE void add_values(size_t width, const struct work *w, const struct block *b, uint32_t first, uint32_t n, uint32_t from,
-                           uint32_t to)
-{
-    for (uint32_t at = from, end; at < to; at = end) {
-        struct rows v = rows_of(w, at / AKV_PAGE, true);
-        end = smaller((at / AKV_PAGE + 1) * AKV_PAGE, to);
-        v.at += width * (at % AKV_PAGE) * v.dim;
-        v.ahead += width * (at % AKV_PAGE) * v.dim;
-        values(width, n, v, w->p + (size_t)first * AKV_CHUNK + at % AKV_CHUNK, b->o + first, end - at);
-    }
-}
-
-AKV_INLINE void block_values(size_t width, const struct work *w, const struct block *b)
-{
-    const bool shared = b->all[0] < b->all[1];
-    for (uint32_t i = 0; i < b->n; i++)
-        add_values(width, w, b, i, 1, b->lo[i], shared ? b->all[0] : b->hi[i]);
+    const bool shared = b->all[0]<b->all[1], ragged = b->all[0]> page * AKV_PAGE || b->all[1] < (page + 1) * AKV_PAGE;
+    for (uint32_t i = 0; ragged && i < b->n; i++)
+        add_values(width, w, b, i, 1, page, b->lo[i], shared ? b->all[0] : b->hi[i]);
     if (!shared)
         return;
-    add_values(width, w, b, 0, b->n, b->all[0], b->all[1]);
-    for (uint32_t i = 0; i < b->n; i++)
-        add_values(width, w, b, i, 1, b->all[1], b->hi[i]);
+    add_values(width, w, b, 0, b->n, page, b->all[0], b->all[1]);
+    for (uint32_t i = 0; ragged && i < b->n; i++)
+        add_values(width, w, b, i, 1, page, b->all[1], b->hi[i]);
 }
 
 static void fill(float *p, uint32_t from, uint32_t to, float x)
@@ -168,21 +143,40 @@ static void fill(float *p, uint32_t from, uint32_t to, float x)
         p[from] = x;
 }
 
+/* Vectors that are worked on side by side, and their keys. */
+#define SIDE 4u
+#define STEP (SIDE * LANES)
+#define EACH _Pragma("GCC unroll 4") for (uint32_t j = 0; j < SIDE; j++)
+
 static float largest(const float *p, uint32_t n)
 {
-    vec m[4];
-    uint32_t i = 0;
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++)
-        m[j] = v_set1(-akv_float(AKV_F32_INF));
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-#pragma GCC unroll 4
-        for (uint32_t j = 0; j < 4; j++)
-            m[j] = v_max(v_load(p + i + LANES * j), m[j]);
-    }
-    for (; i < n; i += LANES)
-        m[0] = v_max(v_load(p + i), m[0]);
+    vec m[SIDE];
+    EACH m[j] = v_set1(-akv_float(AKV_F32_INF));
+    for (uint32_t i = 0; i < n; i += STEP)
+        EACH m[j] = v_max(v_load(p + i + LANES * j), m[j]);
     return v_largest(v_max(v_max(m[0], m[1]), v_max(m[2], m[3])));
+}
+
+/*
+ * Softmax terms, of differences to a maximum: not above 0, or NaN. +0 below -87. The operations of akv_exp8_clamped(), each on all vectors
+ * before the next one, as each waits for the one before.
+ */
+AKV_INLINE void exponentials(vec x[SIDE])
+{
+    const vec min = v_set1(AKV_EXP_MIN), magic = v_set1(0x1.8p23f);
+    vec c[SIDE], sum[SIDE], n[SIDE], r[SIDE], p[SIDE];
+    EACH c[j] = v_max(x[j], min);
+    EACH sum[j] = v_add(v_mul(c[j], v_set1(AKV_EXP_LOG2E)), magic);
+    EACH n[j] = v_sub(sum[j], magic);
+    EACH r[j] = v_fnma(n[j], v_set1(AKV_EXP_LN2_HI), c[j]);
+    EACH r[j] = v_fnma(n[j], v_set1(AKV_EXP_LN2_LO), r[j]);
+    EACH p[j] = v_fma(v_set1(AKV_EXP_C6), r[j], v_set1(AKV_EXP_C5));
+    EACH p[j] = v_fma(p[j], r[j], v_set1(AKV_EXP_C4));
+    EACH p[j] = v_fma(p[j], r[j], v_set1(AKV_EXP_C3));
+    EACH p[j] = v_fma(p[j], r[j], v_set1(AKV_EXP_C2));
+    EACH p[j] = v_fma(p[j], r[j], v_set1(1.0f));
+    EACH p[j] = v_fma(p[j], r[j], v_set1(1.0f));
+    EACH x[j] = v_unless_less(x[j], min, v_mul(p[j], v_power(sum[j])));
 }
 
 /* Sixteen lanes of sums. */
@@ -195,19 +189,17 @@ AKV_INLINE void start_sums(vec sum[SUMS])
         sum[j] = v_set1(0);
 }
 
-/* Scores to exponentials, in place, of a multiple of 16 keys; returns their sum. */
-static float exponentials(float *p, uint32_t n, float max)
+/* Scores to exponentials, in place, of a multiple of STEP keys; returns their sum. */
+static float to_exponentials(float *p, uint32_t n, float max)
 {
-    const vec m = v_set1(max);
     vec sum[SUMS];
     start_sums(sum);
-    for (uint32_t i = 0; i < n; i += 16) {
-#pragma GCC unroll 2
-        for (uint32_t j = 0; j < SUMS; j++) {
-            const vec e = v_exp(v_sub(v_load(p + i + LANES * j), m));
-            v_store(p + i + LANES * j, e);
-            sum[j] = v_add(sum[j], e);
-        }
+    for (uint32_t i = 0; i < n; i += STEP) {
+        vec x[SIDE];
+        EACH x[j] = v_sub(v_load(p + i + LANES * j), v_set1(max));
+        exponentials(x);
+        EACH v_store(p + i + LANES * j, x[j]);
+        EACH sum[j % SUMS] = v_add(sum[j % SUMS], x[j]);
     }
     return v_tree16(sum);
 }
@@ -219,24 +211,9 @@ static float sum_of_visible(float *p, uint32_t from, uint32_t lo, uint32_t hi, u
     start_sums(sum);
     fill(p, from, lo, 0);
     fill(p, hi, to, 0);
-    for (uint32_t i = from; i < to; i += 16) {
-#pragma GCC unroll 2
-        for (uint32_t j = 0; j < SUMS; j++)
-            sum[j] = v_add(sum[j], v_load(p + i + LANES * j));
-    }
+    for (uint32_t i = from; i < to; i += STEP)
+        EACH sum[j % SUMS] = v_add(sum[j % SUMS], v_load(p + i + LANES * j));
     return v_tree16(sum);
-}
-
-/* One query's scores lo <= position in the chunk < hi; returns their sum. Dead lanes are -inf before the maximum, and so +0 behind it. */
-static float softmax(float *p, uint32_t lo, uint32_t hi, float *max)
-{
-    const uint32_t from = lo / 16 * 16, to = (hi + 15) / 16 * 16;
-    const float inf = akv_float(AKV_F32_INF);
-    fill(p, from, lo, -inf);
-    fill(p, hi, to, -inf);
-    *max = largest(p + from, to - from);
-    const float sum = exponentials(p + from, to - from, *max);
-    return *max > -inf ? sum : sum_of_visible(p, from, lo, hi, to);
 }
 
 /* o = fma(o, x, oc * y) */
@@ -255,11 +232,12 @@ static void merge_values(float *o, float x, const float *oc, float y, uint32_t d
 static void merge(struct akv_attn_query *q, const float *oc, float max, float sum, uint32_t dim)
 {
     const float m = q->max > max ? q->max : max;
-    const float x = _mm256_cvtss_f32(akv_softmax_exp8(_mm256_set1_ps(q->max - m)));
-    const float y = _mm256_cvtss_f32(akv_softmax_exp8(_mm256_set1_ps(max - m)));
+    vec x[SIDE] = {v_set1(q->max - m), v_set1(max - m), v_set1(0), v_set1(0)};
+    exponentials(x);
+    const float a = v_first(x[0]), b = v_first(x[1]);
     q->max = m;
-    q->sum = fma1(q->sum, x, sum * y);
-    merge_values(q->o, x, oc, y, dim);
+    q->sum = fma1(q->sum, a, sum * b);
+    merge_values(q->o, a, oc, b, dim);
 }
 
 static void finish(struct akv_attn_query *q, uint32_t dim)
@@ -272,30 +250,40 @@ static void finish(struct akv_attn_query *q, uint32_t dim)
         q->o[d] *= inverse;
 }
 
-/* One block in the chunk that starts at `start`. */
-AKV_INLINE void block_chunk(size_t width, const struct work *w, struct block *b, uint32_t start)
+/* Dead lanes are -inf before the maximum, and so +0 behind it. */
+static void block_softmax(struct block *b, uint32_t start, uint32_t dim)
 {
-    const uint32_t dim = w->a->dim_v;
-    float max[BLOCK], sum[BLOCK];
-    if (!find_ranges(b, start))
-        return;
-    block_scores(width, w, b);
+    const float inf = akv_float(AKV_F32_INF);
+    uint32_t from[BLOCK], to[BLOCK];
     for (uint32_t i = 0; i < b->n; i++) {
-        b->o[i] = b->query[i].from >= start ? b->query[i].o : w->oc + (size_t)i * dim;
-        if (b->lo[i] == b->hi[i])
-            continue;
-        sum[i] = softmax(w->p + (size_t)i * AKV_CHUNK, b->lo[i] - start, b->hi[i] - start, &max[i]);
-        memset(b->o[i], 0, dim * sizeof *b->o[i]);
+        float *p = b->p + (size_t)i * AKV_CHUNK;
+        from[i] = (b->lo[i] - start) / STEP * STEP;
+        to[i] = (b->hi[i] - start + STEP - 1) / STEP * STEP;
+        fill(p, from[i], b->lo[i] - start, -inf);
+        fill(p, b->hi[i] - start, to[i], -inf);
+        b->max[i] = largest(p + from[i], to[i] - from[i]);
     }
-    block_values(width, w, b);
+    for (uint32_t i = 0; i < b->n; i++) {
+        float *p = b->p + (size_t)i * AKV_CHUNK;
+        b->sum[i] = to_exponentials(p + from[i], to[i] - from[i], b->max[i]);
+        if (!(b->max[i] > -inf))
+            b->sum[i] = sum_of_visible(p, from[i], b->lo[i] - start, b->hi[i] - start, to[i]);
+        b->o[i] = b->query[i].from >= start ? b->query[i].o : b->oc + (size_t)i * dim;
+        if (b->lo[i] < b->hi[i])
+            memset(b->o[i], 0, dim * sizeof *b->o[i]);
+    }
+}
+
+static void block_merge(const struct block *b, uint32_t dim)
+{
     for (uint32_t i = 0; i < b->n; i++) {
         if (b->lo[i] == b->hi[i])
             continue;
         if (b->o[i] != b->query[i].o) {
-            merge(&b->query[i], b->o[i], max[i], sum[i], dim);
+            merge(&b->query[i], b->o[i], b->max[i], b->sum[i], dim);
         } else { /* the first visible chunk is taken as it is */
-            b->query[i].max = max[i];
-            b->query[i].sum = sum[i];
+            b->query[i].max = b->max[i];
+            b->query[i].sum = b->sum[i];
         }
     }
 }
@@ -304,45 +292,61 @@ AKV_INLINE void chunk(size_t width, struct work *w, uint32_t start)
 {
     w->first_page = larger(w->from, start) / AKV_PAGE;
     w->last_page = (smaller(w->to, start + AKV_CHUNK) - 1) / AKV_PAGE;
-    if (w->widened)
-        widen_chunk(w);
-    for (uint32_t i = 0; i < w->n; i += BLOCK) {
-        struct block b = {.query = w->query + i, .n = smaller(w->n - i, BLOCK), .q = w->q + (size_t)i * w->a->dim_k};
-        if (width == 2 && !w->widened)
-            block_chunk(2, w, &b, start);
-        else
-            block_chunk(4, w, &b, start);
+    for (uint32_t i = 0; i < w->n_blocks; i++)
+        find_ranges(&w->block[i], start);
+    for (uint32_t page = w->first_page; page <= w->last_page; page++) {
+        for (uint32_t i = 0; i < w->n_blocks; i++)
+            page_scores(width, w, &w->block[i], page);
+    }
+    for (uint32_t i = 0; i < w->n_blocks; i++)
+        block_softmax(&w->block[i], start, w->a->dim_v);
+    for (uint32_t page = w->first_page; page <= w->last_page; page++) {
+        for (uint32_t i = 0; i < w->n_blocks; i++)
+            page_values(width, w, &w->block[i], page);
+    }
+    for (uint32_t i = 0; i < w->n_blocks; i++)
+        block_merge(&w->block[i], w->a->dim_v);
+}
+
+/* n queries as blocks of equal size, and their scratch */
+static void make_blocks(struct work *w, struct akv_attn_query *query, uint32_t n)
+{
+    const uint32_t dim_k = w->a->dim_k, dim_v = w->a->dim_v;
+    float *scratch = w->a->scratch;
+    w->n_blocks = (n + BLOCK - 1) / BLOCK;
+    for (uint32_t i = 0, at = 0; i < w->n_blocks; at += w->block[i++].n) {
+        struct block *b = &w->block[i];
+        b->query = query + at;
+        b->n = (n - at) / (w->n_blocks - i);
+        b->p = scratch;
+        b->oc = b->p + BLOCK * AKV_CHUNK;
+        b->q = b->oc + (size_t)BLOCK * dim_v;
+        scratch += BLOCK * (AKV_CHUNK + (size_t)dim_v + dim_k);
+        pack_queries(b, scratch - (size_t)BLOCK * dim_k, dim_k);
     }
 }
 
-AKV_INLINE void tile(size_t width, struct work *w)
+AKV_INLINE void tile(size_t width, struct work *w, struct akv_attn_query *query, uint32_t n)
 {
     w->from = UINT32_MAX;
     w->to = 0;
-    for (uint32_t i = 0; i < w->n; i++) {
-        w->from = smaller(w->from, w->query[i].from);
-        w->to = larger(w->to, w->query[i].to);
+    for (uint32_t i = 0; i < n; i++) {
+        w->from = smaller(w->from, query[i].from);
+        w->to = larger(w->to, query[i].to);
     }
-    w->widened = width == 2 && w->n > BLOCK;
-    pack_queries(w);
+    make_blocks(w, query, n);
     for (uint32_t c = w->from / AKV_CHUNK; c <= (w->to - 1) / AKV_CHUNK; c++)
         chunk(width, w, c * AKV_CHUNK);
-    for (uint32_t i = 0; !w->a->part && i < w->n; i++)
-        finish(&w->query[i], w->a->dim_v);
+    for (uint32_t i = 0; !w->a->part && i < n; i++)
+        finish(&query[i], w->a->dim_v);
 }
 
 AKV_INLINE void attn(size_t width, const struct akv_attn *a)
 {
-    struct work w = {.a = a, .k = a->scratch};
-    w.v = w.k + (size_t)AKV_CHUNK * a->dim_k;
-    w.p = w.v + (size_t)AKV_CHUNK * a->dim_v;
-    w.q = w.p + BLOCK * AKV_CHUNK;
-    w.oc = w.q + (size_t)TILE * a->dim_k;
-    for (size_t i = 0; i < a->n_queries; i += TILE) {
-        w.query = a->queries + i;
-        w.n = a->n_queries - i < TILE ? (uint32_t)(a->n_queries - i) : TILE;
-        tile(width, &w);
-    }
+    struct work w;
+    w.a = a;
+    for (size_t i = 0; i < a->n_queries; i += TILE)
+        tile(width, &w, a->queries + i, a->n_queries - i < TILE ? (uint32_t)(a->n_queries - i) : TILE);
 }
 
 AKV_INLINE void join(float *o, const struct akv_attn_query *parts, size_t n, uint32_t dim_v)
@@ -358,7 +362,7 @@ AKV_INLINE void join(float *o, const struct akv_attn_query *parts, size_t n, uin
 
 AKV_INLINE size_t scratch_bytes(uint32_t dim_k, uint32_t dim_v)
 {
-    return (AKV_CHUNK * ((size_t)dim_k + dim_v) + BLOCK * AKV_CHUNK + (size_t)TILE * dim_k + (size_t)BLOCK * dim_v) * sizeof(float);
+    return TILE * (AKV_CHUNK + (size_t)dim_v + dim_k) * sizeof(float);
 }
 
 #endif

@@ -61,9 +61,26 @@ AKV_INLINE float v_largest(vec x)
     return _mm256_cvtss_f32(x);
 }
 
-AKV_INLINE vec v_exp(vec x)
+AKV_INLINE vec v_fnma(vec a, vec b, vec c)
 {
-    return akv_softmax_exp8(x);
+    return _mm256_fnmadd_ps(a, b, c);
+}
+
+/* 2^n where the last bits of x are n */
+AKV_INLINE vec v_power(vec x)
+{
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_slli_epi32(_mm256_castps_si256(x), 23), _mm256_set1_epi32(127 << 23)));
+}
+
+/* y, or +0 where a < b */
+AKV_INLINE vec v_unless_less(vec a, vec b, vec y)
+{
+    return _mm256_andnot_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ), y);
+}
+
+AKV_INLINE float v_first(vec x)
+{
+    return _mm256_cvtss_f32(x);
 }
 
 AKV_INLINE float v_tree16(const vec sum[2])

@@ -35,13 +35,6 @@ AKV_INLINE __m256 akv_exp8(__m256 x)
     return akv_exp8_clamped(_mm256_min_ps(x, _mm256_set1_ps(AKV_EXP_MAX)));
 }
 
-/* Softmax terms, of differences to a maximum: not above 0, or NaN. +0 below -87. */
-AKV_INLINE __m256 akv_softmax_exp8(__m256 x)
-{
-    const __m256 min = _mm256_set1_ps(AKV_EXP_MIN);
-    return _mm256_andnot_ps(_mm256_cmp_ps(x, min, _CMP_LT_OQ), akv_exp8_clamped(_mm256_max_ps(x, min)));
-}
-
 /* R3: the tree +8, +4, +2, +1 over sixteen lanes. */
 AKV_INLINE float akv_tree16(__m256 lo, __m256 hi)
 {

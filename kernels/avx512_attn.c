@@ -68,23 +68,26 @@ AKV_INLINE float v_largest(vec x)
     return _mm256_cvtss_f32(y);
 }
 
-/* As akv_softmax_exp8(). */
-AKV_INLINE vec v_exp(vec of)
+AKV_INLINE vec v_fnma(vec a, vec b, vec c)
 {
-    const vec min = _mm512_set1_ps(AKV_EXP_MIN), magic = _mm512_set1_ps(0x1.8p23f);
-    const vec x = _mm512_max_ps(of, min);
-    const vec sum = _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(AKV_EXP_LOG2E)), magic);
-    const vec n = _mm512_sub_ps(sum, magic);
-    vec r = _mm512_fnmadd_ps(n, _mm512_set1_ps(AKV_EXP_LN2_HI), x);
-    r = _mm512_fnmadd_ps(n, _mm512_set1_ps(AKV_EXP_LN2_LO), r);
-    vec p = _mm512_fmadd_ps(_mm512_set1_ps(AKV_EXP_C6), r, _mm512_set1_ps(AKV_EXP_C5));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(AKV_EXP_C4));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(AKV_EXP_C3));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(AKV_EXP_C2));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    const __m512i power = _mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(sum), 23), _mm512_set1_epi32(127 << 23));
-    return _mm512_maskz_mul_ps(_mm512_knot(_mm512_cmp_ps_mask(of, min, _CMP_LT_OQ)), p, _mm512_castsi512_ps(power));
+    return _mm512_fnmadd_ps(a, b, c);
+}
+
+/* 2^n where the last bits of x are n */
+AKV_INLINE vec v_power(vec x)
+{
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(x), 23), _mm512_set1_epi32(127 << 23)));
+}
+
+/* y, or +0 where a < b */
+AKV_INLINE vec v_unless_less(vec a, vec b, vec y)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ), y);
+}
+
+AKV_INLINE float v_first(vec x)
+{
+    return _mm512_cvtss_f32(x);
 }
 
 AKV_INLINE float v_tree16(const vec sum[1])
