@@ -146,7 +146,7 @@ static void fill(float *p, uint32_t from, uint32_t to, float x)
 /* Vectors that are worked on side by side, and their keys. */
 #define SIDE 4u
 #define STEP (SIDE * LANES)
-#define EACH _Pragma("GCC unroll 4") for (uint32_t j = 0; j < SIDE; j++)
+#define EACH AKV_UNROLL(4) for (uint32_t j = 0; j < SIDE; j++)
 
 static float largest(const float *p, uint32_t n)
 {
@@ -184,7 +184,7 @@ AKV_INLINE void exponentials(vec x[SIDE])
 
 AKV_INLINE void start_sums(vec sum[SUMS])
 {
-#pragma GCC unroll 2
+    AKV_UNROLL(2)
     for (uint32_t j = 0; j < SUMS; j++)
         sum[j] = v_set1(0);
 }

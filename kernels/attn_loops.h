@@ -50,26 +50,26 @@ AKV_INLINE void step(size_t width, uint32_t n, uint32_t wide, vec sums[BLOCK][8]
 {
     vec held[8];
     if (n <= wide) {
-#pragma GCC unroll 6
+        AKV_UNROLL(6)
         for (uint32_t i = 0; i < n; i++)
             held[i] = v_set1(x[i * stride]);
-#pragma GCC unroll 8
+        AKV_UNROLL(8)
         for (uint32_t j = 0; j < wide; j++) {
             const vec v = load(width, row, LANES * j);
-#pragma GCC unroll 6
+            AKV_UNROLL(6)
             for (uint32_t i = 0; i < n; i++) {
                 sums[i][j] = v_fma(held[i], v, sums[i][j]);
                 AKV_STAY(sums[i][j]);
             }
         }
     } else {
-#pragma GCC unroll 8
+        AKV_UNROLL(8)
         for (uint32_t j = 0; j < wide; j++)
             held[j] = load(width, row, LANES * j);
-#pragma GCC unroll 6
+        AKV_UNROLL(6)
         for (uint32_t i = 0; i < n; i++) {
             const vec v = v_set1(x[i * stride]);
-#pragma GCC unroll 8
+            AKV_UNROLL(8)
             for (uint32_t j = 0; j < wide; j++) {
                 sums[i][j] = v_fma(v, held[j], sums[i][j]);
                 AKV_STAY(sums[i][j]);
@@ -82,9 +82,9 @@ AKV_INLINE void step(size_t width, uint32_t n, uint32_t wide, vec sums[BLOCK][8]
 AKV_INLINE void score_keys(size_t width, uint32_t n, uint32_t wide, struct rows k, const float *q, float scale, float *p)
 {
     vec s[BLOCK][8];
-#pragma GCC unroll 6
+    AKV_UNROLL(6)
     for (uint32_t i = 0; i < n; i++) {
-#pragma GCC unroll 8
+        AKV_UNROLL(8)
         for (uint32_t j = 0; j < wide; j++)
             s[i][j] = v_set1(0);
     }
@@ -93,9 +93,9 @@ AKV_INLINE void score_keys(size_t width, uint32_t n, uint32_t wide, struct rows 
             k.ahead = ask(k.ahead, LANES * wide * width);
         step(width, n, wide, s, q, 1, k.at);
     }
-#pragma GCC unroll 6
+    AKV_UNROLL(6)
     for (uint32_t i = 0; i < n; i++) {
-#pragma GCC unroll 8
+        AKV_UNROLL(8)
         for (uint32_t j = 0; j < wide; j++)
             v_store(p + i * AKV_CHUNK + LANES * j, v_mul(s[i][j], v_set1(scale)));
     }
@@ -140,9 +140,9 @@ AKV_INLINE void value_dims(size_t width, uint32_t n, uint32_t wide, struct rows 
                            uint32_t n_keys)
 {
     vec sums[BLOCK][8];
-#pragma GCC unroll 6
+    AKV_UNROLL(6)
     for (uint32_t i = 0; i < n; i++) {
-#pragma GCC unroll 8
+        AKV_UNROLL(8)
         for (uint32_t j = 0; j < wide; j++)
             sums[i][j] = v_load(o[i] + d + LANES * j);
     }
@@ -152,9 +152,9 @@ AKV_INLINE void value_dims(size_t width, uint32_t n, uint32_t wide, struct rows 
             v.ahead = ask(v.ahead, LANES * wide * width);
         step(width, n, wide, sums, p, AKV_CHUNK, v.at);
     }
-#pragma GCC unroll 6
+    AKV_UNROLL(6)
     for (uint32_t i = 0; i < n; i++) {
-#pragma GCC unroll 8
+        AKV_UNROLL(8)
         for (uint32_t j = 0; j < wide; j++)
             v_store(o[i] + d + LANES * j, sums[i][j]);
     }

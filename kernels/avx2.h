@@ -11,6 +11,14 @@
 
 #define AKV_INLINE static inline __attribute__((always_inline))
 
+/* Before a loop of a constant number of steps, up to n: none is left of it. clang unrolls no loop by more than its steps. */
+#ifdef __clang__
+#define AKV_UNROLL(n) _Pragma("clang loop unroll(full)")
+#else
+#define AKV_UNROLL(n) AKV_PRAGMA(GCC unroll n)
+#define AKV_PRAGMA(text) _Pragma(#text)
+#endif
+
 /* Keeps chains in their order and so in registers: left free, compilers gather the loads first and spill the chains. */
 #define AKV_STAY(v) __asm__ volatile("" : "+v"(v))
 
