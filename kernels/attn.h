@@ -127,7 +127,8 @@ AKV_INLINE void add_values(size_t width, const struct work *w, const struct bloc
 
 AKV_INLINE void page_values(size_t width, const struct work *w, const struct block *b, uint32_t page)
 {
-    const bool shared = b->all[0]<b->all[1], ragged = b->all[0]> page * AKV_PAGE || b->all[1] < (page + 1) * AKV_PAGE;
+    const bool shared = b->all[0] < b->all[1];
+    const bool ragged = b->all[0] > page * AKV_PAGE || b->all[1] < (page + 1) * AKV_PAGE;
     for (uint32_t i = 0; ragged && i < b->n; i++)
         add_values(width, w, b, i, 1, page, b->lo[i], shared ? b->all[0] : b->hi[i]);
     if (!shared)
