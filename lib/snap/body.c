@@ -281,22 +281,23 @@ int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *
 {
     struct akv_page_rec coded = *rec;
     bool raw = rec->codec == AKV_CODEC_RAW;
-    size_t room = rec->coded_bytes > rec->raw_bytes ? rec->coded_bytes : (size_t)rec->raw_bytes; /* pages differ: taken once */
-    uint8_t *p = raw ? body : scratch(&c->body, room, err);
+    if (!raw && rec->coded_bytes > rec->raw_bytes)
+        return akv_fail(err, AKV_E_INPUT, "%s: coded, the body is larger than it was", in->name);
     if (!c->hash)
         c->hash = XXH64_createState();
-    if (!p || !c->hash)
+    if (!c->hash)
         return akv_fail(err, AKV_E_IO, "page body: out of memory");
     XXH64_reset(c->hash, 0);
-    int rc = raw ? read_raw(c, in, rec, body, err) : read_planes(c, in, p, rec->coded_bytes, err);
+    /* planes, too, are read to where the body belongs: they are decoded elsewhere, then joined over what they were decoded from */
+    int rc = raw ? read_raw(c, in, rec, body, err) : read_planes(c, in, body, rec->coded_bytes, err);
     if (rc == 0 && XXH64_digest(c->hash) != xxh)
         rc = akv_fail(err, AKV_E_INPUT, "page %lu: the body is damaged (XXH64 differs)", (unsigned long)rec->index);
-    coded.coded = p;
+    coded.coded = body;
     if (rc == 0 && !raw)
         rc = check_frame(&coded, err);
     if (rc < 0 || raw)
         return rc;
-    p[4] &= (uint8_t)~4; /* no more checksum in it: every byte of the frame has been hashed */
+    body[4] &= (uint8_t)~4; /* no more checksum in it: every byte of the frame has been hashed */
     coded.coded_bytes -= 4;
     return decode_frame(c, g, &coded, body, err);
 }

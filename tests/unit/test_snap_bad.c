@@ -356,6 +356,23 @@ static void read_body_is_strict(void **state)
         free(copy);
         rig_chain_free(&own);
     }
+    uint8_t noise[64 * 32], large[64 * 32 + 64], body[64 * 32 + 1]; /* a sound frame that coding made larger */
+    for (size_t i = 0, x = 1; i < sizeof noise; i++) {
+        x = x * 1664525u + 1013904223u;
+        noise[i] = (uint8_t)(x >> 24);
+    }
+    ZSTD_CCtx *z = ZSTD_createCCtx();
+    assert_int_equal(ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1)), 0);
+    struct akv_page_rec rec = chain.pages[0].rec;
+    rec.codec = AKV_CODEC_PLANES;
+    rec.coded = large;
+    rec.coded_bytes = ZSTD_compress2(z, large, sizeof large, noise, sizeof noise);
+    assert_true(rec.coded_bytes > rec.raw_bytes && rec.raw_bytes == sizeof noise);
+    assert_int_equal(akv_body_decode(&coder, &head.geom, &rec, body, NULL), 0);
+    body[sizeof noise] = 0x5a;
+    assert_int_equal(read_body(&coder, &rec, akv_xxh64(large, rec.coded_bytes), rec.coded_bytes, body), AKV_E_INPUT);
+    assert_int_equal(body[sizeof noise], 0x5a);
+    ZSTD_freeCCtx(z);
     akv_coder_release(&coder);
 }
 
