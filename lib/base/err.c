@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
 
 /* Copy src to dst with control bytes as \xNN; cuts at whole escapes, always terminates. */
 static void copy_escaped(char *dst, size_t dst_bytes, const char *src)
@@ -98,6 +101,19 @@ void *akv_realloc(void *p, size_t n, size_t size, struct akv_err *err)
     if (!q)
         akv_fail(err, AKV_E_IO, "out of memory (%zu x %zu bytes)", n, size);
     return q;
+}
+
+void *akv_alloc_huge(size_t n, size_t size, struct akv_err *err)
+{
+    if (n > SIZE_MAX / 2 / size || n * size < HUGE_PAGE / 2)
+        return akv_realloc(NULL, n, size, err);
+    size_t bytes = (n * size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *p = aligned_alloc(HUGE_PAGE, bytes);
+    if (p)
+        (void)madvise(p, bytes, MADV_HUGEPAGE); /* a wish: no matter if it is refused */
+    else
+        akv_fail(err, AKV_E_IO, "out of memory (%zu x %zu bytes)", n, size);
+    return p;
 }
 
 char *akv_strndup(const char *s, size_t len, struct akv_err *err)

@@ -26,6 +26,12 @@ void *akv_alloc(size_t n, size_t size, struct akv_err *err);
 /* realloc(p, n*size) with overflow check; on failure records the error, returns NULL, p stays valid. */
 void *akv_realloc(void *p, size_t n, size_t size, struct akv_err *err);
 
+/*
+ * n*size bytes of undefined content; free() them. Where they are many, in huge pages if the system gives any: small ones take longer to
+ * come than to fill.
+ */
+void *akv_alloc_huge(size_t n, size_t size, struct akv_err *err);
+
 /* strndup that records an error. */
 char *akv_strndup(const char *s, size_t len, struct akv_err *err);
 

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/bytes.h"
 #include "base/err.h"
@@ -22,19 +21,8 @@ uint64_t akv_tok_hash_long(const char *s, size_t len)
 
 void *akv_tok_alloc_table(size_t n, size_t size, struct akv_err *err)
 {
-    const size_t huge = (size_t)2 << 20;
-    if (n > SIZE_MAX / 2 / size || n * size < huge / 2) {
-        void *p = akv_alloc(n, size, err);
-        return p ? memset(p, 0xff, n * size) : NULL;
-    }
-    size_t bytes = (n * size + huge - 1) / huge * huge;
-    void *p = aligned_alloc(huge, bytes);
-    if (!p) {
-        akv_fail(err, AKV_E_IO, "out of memory (%zu x %zu bytes)", n, size);
-        return NULL;
-    }
-    madvise(p, bytes, MADV_HUGEPAGE); /* a wish: no matter if it is refused; small pages take longer to come than to fill */
-    return memset(p, 0xff, n * size);
+    void *p = akv_alloc_huge(n, size, err);
+    return p ? memset(p, 0xff, n * size) : NULL;
 }
 
 /* The slot that holds the text, or the free slot where it belongs, or NULL after AKV_TOK_PROBES. */

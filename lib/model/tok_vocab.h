@@ -123,7 +123,7 @@ static inline bool akv_tokvocab_is_plain(const struct akv_tokvocab *v, uint32_t 
 }
 
 /*
- * Memory of n entries for a hash table, all bytes 0xff; free() it. Large ones ask for huge pages: they are read all over the place.
+ * Memory of n entries for a hash table, all bytes 0xff; free() it. In huge pages when it is large: it is read all over the place.
  */
 void *akv_tok_alloc_table(size_t n, size_t size, struct akv_err *err);
 

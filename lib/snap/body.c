@@ -109,13 +109,8 @@ static uint8_t *scratch(struct akv_scratch *s, size_t n, struct akv_err *err)
 {
     if (n > s->bytes) {
         free(s->p);
-        s->bytes = 0;
-        s->p = malloc(n);
-        if (!s->p) {
-            akv_fail(err, AKV_E_IO, "page body: out of memory");
-            return NULL;
-        }
-        s->bytes = n;
+        s->p = akv_alloc_huge(n, 1, err);
+        s->bytes = s->p ? n : 0;
     }
     return s->p;
 }
