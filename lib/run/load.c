@@ -21,6 +21,7 @@ struct loading {
     struct akv_session *s;
     struct load *list; /* [cap] */
     size_t n, cap;
+    struct akv_key tail;        /* the key of the last one listed when that is a tail */
     struct akv_object *objects; /* one a thread, or one a page */
     size_t n_objects;
     struct akv_err why; /* no page to load into */
@@ -44,7 +45,7 @@ static void load_one(void *ctx, size_t task, unsigned thread)
         return;
     struct akv_object *o = &l->objects[s->writer ? at : thread];
     struct akv_page_rec want = {
-        .key = *p->key, .has_parent = p->parent != NULL, .index = p->index, .n_tokens = AKV_PAGE_TOKENS, .ids = p->ids};
+        .key = *p->key, .has_parent = p->parent != NULL, .index = p->index, .n_tokens = p->n, .ids = p->ids};
     if (p->parent)
         want.parent = *p->parent;
     one->loaded = !s->writer && akv_store_load(s->store, o, &s->coders[thread], &s->head, &want, &one->rec, one->page->kv);
@@ -77,13 +78,28 @@ static bool add(struct loading *l, const struct akv_place *place)
     return true;
 }
 
+/* List the longest tail of ids[at..n) that may be had. */
+static int gather_tail(struct loading *l, const uint32_t *ids, uint32_t n, uint32_t at, struct akv_err *err)
+{
+    const uint32_t i = at / AKV_PAGE_TOKENS;
+    const struct akv_key *parent = i ? &l->s->keys[i - 1] : NULL;
+    for (uint32_t len = n - at < AKV_PAGE_TOKENS ? n - at : AKV_PAGE_TOKENS - 1; len && !l->why.code; len--) {
+        int rc = akv_page_key(&l->tail, parent, ids + at, len, err);
+        if (rc < 0)
+            return rc;
+        if (add(l, &(struct akv_place){&l->tail, parent, i, ids + at, len}))
+            break;
+    }
+    return 0;
+}
+
 /* List pages from token `at` on. 1: there may be more behind them, 0: the chain ends. */
 static int gather(struct loading *l, const uint32_t *ids, uint32_t n, uint32_t at, struct akv_err *err)
 {
     struct akv_session *s = l->s;
     for (l->n = 0; l->n < l->cap; at += AKV_PAGE_TOKENS) {
         if (n - at < AKV_PAGE_TOKENS)
-            return 0;
+            return gather_tail(l, ids, n, at, err);
         uint32_t i = at / AKV_PAGE_TOKENS;
         const struct akv_key *parent = i ? &s->keys[i - 1] : NULL;
         int rc = akv_page_key(&s->keys[i], parent, ids + at, AKV_PAGE_TOKENS, err);
@@ -91,12 +107,13 @@ static int gather(struct loading *l, const uint32_t *ids, uint32_t n, uint32_t a
             return rc;
         s->n_keys = i + 1;
         if (!add(l, &(struct akv_place){&s->keys[i], parent, i, ids + at, AKV_PAGE_TOKENS}))
-            return 0;
+            return gather_tail(l, ids, n, at, err);
     }
     return 1;
 }
 
-int akv_load_attach(struct akv_session *s, struct akv_page *page, struct akv_stats *st, struct akv_err *err)
+/* Attach a page that was found. */
+static int attach(struct akv_session *s, struct akv_page *page, struct akv_stats *st, struct akv_err *err)
 {
     static const char *const sources[] = {"arena", "stream", "store"};
     int rc = akv_seq_attach(&s->seq, page, err);
@@ -122,17 +139,20 @@ static int use(struct akv_session *s, struct load *one, struct akv_stats *st, st
         rc = akv_pages_pass(s, &one->rec, AKV_FROM_STORE, st, err);
     }
     if (rc == 0)
-        rc = akv_load_attach(s, one->page, st, err);
+        rc = attach(s, one->page, st, err);
     return rc < 0 ? rc : 1;
 }
 
-static int load_listed(struct loading *l, struct akv_stats *st, struct akv_err *err)
+/* 1; 0: the chain ends at one that could not be had, whose tokens are *missed. */
+static int load_listed(struct loading *l, uint32_t *missed, struct akv_stats *st, struct akv_err *err)
 {
     int rc = 1;
     akv_pool_run(l->s->pool, load_one, l, l->n);
     for (size_t i = 0; i < l->n; i++) {
-        if (rc == 1)
+        if (rc == 1) {
             rc = use(l->s, &l->list[i], st, err);
+            *missed = l->list[i].place.n;
+        }
         akv_arena_release(l->s->arena, l->list[i].page);
     }
     return rc;
@@ -156,6 +176,7 @@ static int open_loading(struct loading *l, struct akv_session *s, uint32_t n_pag
 int64_t akv_load(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err)
 {
     struct loading l;
+    uint32_t missed = 0;
     int rc = open_loading(&l, s, n / AKV_PAGE_TOKENS + 1, err), more = 1;
     while (rc >= 0 && more) {
         if (akv_session_cancelled(s)) {
@@ -163,11 +184,13 @@ int64_t akv_load(struct akv_session *s, const uint32_t *ids, uint32_t n, struct 
             break;
         }
         rc = more = gather(&l, ids, n, s->seq.n_tokens, err);
-        int used = load_listed(&l, st, rc < 0 ? NULL : err);
-        if (used <= 0)
-            more = 0;
+        int used = load_listed(&l, &missed, st, rc < 0 ? NULL : err);
         if (rc >= 0 && used < 0)
             rc = used;
+        if (used == 0) { /* there may be a shorter one in its place */
+            n = s->seq.n_tokens + missed - 1;
+            more = 1;
+        }
     }
     if (rc >= 0)
         akv_miss(s, st, s->seq.n_tokens / AKV_PAGE_TOKENS, &l.why);

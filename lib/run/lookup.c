@@ -61,34 +61,10 @@ void akv_explain_miss(const struct akv_session *s, struct akv_stats *st)
                  have / AKV_PAGE_TOKENS, have);
 }
 
-/* From the arena, else from the store. A damaged or unreadable object is a miss with words, never an error. */
-static int attach(struct akv_session *s, const struct akv_place *p, struct akv_stats *st, struct akv_err *err)
-{
-    struct akv_page *page = akv_arena_find(s->arena, p->key, p->ids, p->n);
-    if (!page) {
-        struct akv_page_rec rec;
-        struct akv_err why = {0};
-        if (!akv_fetch(s, p, &rec, st))
-            return 0;
-        if (akv_pages_admit(s, &rec, &page, &why) < 0) {
-            akv_store_reject(s->store, NULL, &s->head, p->key, &why);
-            akv_miss(s, st, p->index, &why);
-            return 0;
-        }
-        int rc = akv_pages_pass(s, &rec, AKV_FROM_STORE, st, err);
-        if (rc < 0)
-            return rc;
-    }
-    int rc = akv_load_attach(s, page, st, err);
-    return rc < 0 ? rc : 1;
-}
-
 int akv_lookup(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err)
 {
     double start = akv_now_ms();
     int64_t found = akv_load(s, ids, n, st, err);
-    if (found >= 0)
-        found = akv_walk_tail(s, ids, n, (uint32_t)found, attach, st, err);
     st->restore_ms += akv_now_ms() - start;
     return found < 0 ? (int)found : 0;
 }

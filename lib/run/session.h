@@ -114,15 +114,16 @@ int akv_fetch(struct akv_session *s, const struct akv_place *p, struct akv_page_
 void akv_miss(struct akv_session *s, struct akv_stats *st, uint32_t index, const struct akv_err *why);
 /* Fill st->miss when the hit is not full and nothing said why yet. */
 void akv_explain_miss(const struct akv_session *s, struct akv_stats *st);
-/* Attach to the empty seq the longest chain of what arena and store hold of ids[n]. */
+/* akv_load() and the time that it takes. */
 int akv_lookup(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err);
 
 /* ---- load.c ---- */
 
-/* Attach to the empty seq the full pages of ids[n] that arena and store hold, read and decoded by all threads. Returns their tokens. */
+/*
+ * Attach to the empty seq the longest chain of what arena and store hold of ids[n], read and decoded by all threads. A damaged or
+ * unreadable object is a miss with words, never an error. Returns its tokens.
+ */
 int64_t akv_load(struct akv_session *s, const uint32_t *ids, uint32_t n, struct akv_stats *st, struct akv_err *err);
-/* Attach a page that was found. */
-int akv_load_attach(struct akv_session *s, struct akv_page *page, struct akv_stats *st, struct akv_err *err);
 
 /* ---- compute.c ---- */
 

@@ -297,6 +297,18 @@ int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *
     return decode_frame(c, g, &coded, body, err);
 }
 
+int akv_page_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint64_t xxh,
+                  uint8_t *page, struct akv_err *err)
+{
+    if (rec->n_tokens == AKV_PAGE_TOKENS)
+        return akv_body_read(c, g, in, rec, xxh, page, err);
+    uint8_t *body = scratch(&c->body, (size_t)rec->raw_bytes, err);
+    int rc = body ? akv_body_read(c, g, in, rec, xxh, body, err) : AKV_E_IO;
+    if (rc == 0)
+        akv_body_to_page(g, page, body, rec->n_tokens);
+    return rc;
+}
+
 int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *page,
                     struct akv_err *err)
 {

@@ -82,6 +82,9 @@ int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct 
  */
 int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint64_t xxh,
                   uint8_t *body, struct akv_err *err);
+/* The same into an in-memory page, as akv_page_decode() does. */
+int akv_page_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint64_t xxh,
+                  uint8_t *page, struct akv_err *err);
 /* akv_body_decode() into an in-memory page (akv_geom_page_bytes); slots beyond its tokens stay as they are. A full page is decoded in place. */
 int akv_page_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *page,
                     struct akv_err *err);

@@ -37,9 +37,9 @@ int akv_store_read(struct akv_store *s, struct akv_object *o, const struct akv_h
                    const struct akv_key *parent, uint32_t index, const uint32_t *ids, uint32_t n_ids, struct akv_page_rec *rec,
                    struct akv_err *why);
 /*
- * A full page straight into its memory: read, verified by what is used of it and decoded in one go, without keeping its coded bytes
- * (rec->coded is NULL), and its use marked. want: key, parent, index, ids. false: it was not to be had so, and `page` may hold anything;
- * akv_store_read() and what follows it tell why, or get it after all.
+ * A page straight into its memory: read, verified by what is used of it and decoded in one go, without keeping its coded bytes
+ * (rec->coded is NULL), and its use marked. want: key, parent, index, number of tokens, ids. false: it was not to be had so, and `page`
+ * may hold anything; akv_store_read() and what follows it tell why, or get it after all.
  */
 bool akv_store_load(struct akv_store *s, struct akv_object *o, struct akv_coder *c, const struct akv_head *head,
                     const struct akv_page_rec *want, struct akv_page_rec *rec, uint8_t *page);

@@ -66,7 +66,7 @@ bool akv_store_load(struct akv_store *s, struct akv_object *o, struct akv_coder 
         rc = akv_object_begin(s, o, &name, head, NULL);
     bool good =
         rc == 1 && is_page(o, want) &&
-        akv_body_read(c, &head->geom, &o->in, akv_reader_page(o->reader), akv_reader_body_xxh(o->reader), page, NULL) == 0 &&
+        akv_page_read(c, &head->geom, &o->in, akv_reader_page(o->reader), akv_reader_body_xxh(o->reader), page, NULL) == 0 &&
         akv_object_end(o, NULL) == 0;
     if (good) {
         *rec = *akv_reader_page(o->reader);
