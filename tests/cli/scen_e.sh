@@ -35,7 +35,7 @@ TMPDIR=$T/tmp t_run 0 akv-bench turns -r 1 turns.tok
 TMPDIR=$T/tmp t_run 1 akv-bench turns -r 1 one.tok
 (
     TMPDIR=$T/tmp akv-bench turns -r 1000 turns.tok >/dev/null 2>&1 &
-    while ! compgen -G 'tmp/*/run-2' >/dev/null; do sleep 0.05; done
+    while ! compgen -G 'tmp/*/run-*' >/dev/null; do sleep 0.05; done # any run: each takes its directory with it
     kill -TERM $!
     wait $!
 )
