@@ -6,11 +6,12 @@
  */
 #include "kernels/avx2.h"
 
-#define ROWS 8u    /* weight rows in a vector */
-#define PANEL 16u  /* weight rows in a panel */
-#define DEPTH 256u /* columns in a panel */
-#define GROUP 6u   /* activation rows that share a panel's loads */
-#define TILE 192u  /* activation rows that share a panel's packing */
+#define ROWS 8u      /* weight rows in a vector */
+#define PANEL 16u    /* weight rows in a panel */
+#define DEPTH 256u   /* columns in a panel */
+#define GROUP 6u     /* activation rows that share a panel's loads */
+#define TILE 192u    /* activation rows that share a panel's packing */
+#define AHEAD 16384u /* a single row's stream is asked for so much earlier than others: it is the fastest */
 
 struct scratch {
     __m256 panel[DEPTH][2];
@@ -106,7 +107,7 @@ AKV_INLINE void stream(enum akv_dtype t, const uint8_t *const row[PANEL], const 
     acc[0] = acc[1] = _mm256_setzero_ps();
     size_t i = 0;
     for (; i + 8 <= k; i += 8) {
-        akv_prefetch(row[0], i * PANEL * width(t), 8 * PANEL * width(t));
+        akv_prefetch(row[0], AHEAD + i * PANEL * width(t), 8 * PANEL * width(t));
 #pragma GCC unroll 2
         for (size_t h = 0; h < 2; h++) {
             __m256 columns[8];
