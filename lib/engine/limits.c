@@ -73,6 +73,7 @@ int akv_bench_machine(struct akv_machine *out, const char *cpu, struct akv_err *
     uint8_t *p = mmap(NULL, READ_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return akv_fail_errno(err, "cannot get %zu bytes to read", READ_BYTES);
+    (void)madvise(p, READ_BYTES, MADV_HUGEPAGE); /* as weights lie in memory at best */
     memset(p, 1, READ_BYTES);
     out->read_gbs = best_read(p);
     munmap(p, READ_BYTES);
