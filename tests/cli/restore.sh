@@ -82,6 +82,30 @@ for codec in planes raw; do
     rm -r wide
 done
 
+t_begin "what is damaged gives way to the longest shorter tail, also under a full page; by any threads, alone and into an output"
+full=$((pages * 64))
+cp -a planes tails
+for n in 5 20 40; do # tails in the place of page 5
+    jq -c --argjson n $((320 + n)) '.n = $n | .tokens |= .[:$n] | del(.spans, .anchors)' long.tok | akv-prefill -q -s tails --save >/dev/null
+done
+for threads in 1 2 8; do
+    rm -rf hurt && cp -a tails hurt
+    for want in "$((full + 64))" 360 340 325 320; do
+        cp -a hurt again
+        t_run 0 akv-gen -q -s hurt -@ $threads -n 8 --json --stats=stats long.tok
+        t_is "$(jq -c '[.text, .tokens]' "$t_stdout")" "$(cat cold)" "the reply with $threads threads"
+        [ "$want" -gt "$full" ] || t_is "$(tail -n 1 stats | jq .cached_tokens)" "$want" "tokens restored with $threads threads"
+        t_run 0 akv-prefill -q -s again -@ $threads -o warm.akv long.tok
+        t_same cold.akv warm.akv
+        rm -rf again stats
+        next=$((want > 360 ? 64 : want - 320))
+        for object in hurt/objects/*/*; do
+            ! akv-inspect --json "$object" | jq -es "any(.[]; .type == \"P\" and .index == 5 and .n == $next)" >/dev/null ||
+                bytes ff | patch "$object" $(($(stat -c %s "$object") * 2 / 3))
+        done
+    done
+done
+
 t_begin "a stream: the reply is a cold one's, whatever the threads"
 for threads in 1 2 3 8; do
     t_sh 0 "akv-gen -@ $threads -n 8 --json --stats=stats <cold.akv"
