@@ -190,6 +190,7 @@ int64_t akv_load(struct akv_session *s, const uint32_t *ids, uint32_t n, struct 
         if (used == 0) { /* there may be a shorter one in its place */
             n = s->seq.n_tokens + missed - 1;
             more = 1;
+            l.why = (struct akv_err){0}; /* the memory of what follows it is free again */
         }
     }
     if (rc >= 0)
