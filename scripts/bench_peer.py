@@ -53,8 +53,8 @@ def read_anew(path):
         with mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
             try:
                 m.madvise(mmap.MADV_HUGEPAGE)
-            except OSError:
-                pass  # a kernel without them
+            except (AttributeError, OSError):
+                pass  # a Python or a kernel without them
             for at in range(0, len(m), 4096):
                 m[at]
 

@@ -105,7 +105,7 @@ void *akv_realloc(void *p, size_t n, size_t size, struct akv_err *err)
 
 void *akv_alloc_huge(size_t n, size_t size, struct akv_err *err)
 {
-    if (n > SIZE_MAX / 2 / size || n * size < HUGE_PAGE / 2)
+    if (!size || n > SIZE_MAX / 2 / size || n * size < HUGE_PAGE / 2)
         return akv_realloc(NULL, n, size, err);
     size_t bytes = (n * size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     void *p = aligned_alloc(HUGE_PAGE, bytes);

@@ -76,9 +76,9 @@ int akv_page_recode(struct akv_coder *c, const struct akv_geom *g, enum akv_code
 int akv_body_decode(struct akv_coder *c, const struct akv_geom *g, const struct akv_page_rec *rec, uint8_t *body,
                     struct akv_err *err);
 /*
- * The same from an input that stands at the coded bytes, which must hash to xxh, in the least of steps: stored blocks are read to where
- * they belong, and that hash is the only one, for it covers more than the frame's. AKV_E_INPUT also for a frame that akv_body_decode()
- * understands and akv_body_encode() would not have written.
+ * The same from an input that stands at the coded bytes, which must hash to xxh, in the least of steps: they are read to where the
+ * page belongs, and that hash is the only one, for it covers more than the frame's. AKV_E_INPUT also for a frame that akv_body_decode()
+ * understands and akv_body_encode() would not have written, such as one larger than its content. On failure body holds anything.
  */
 int akv_body_read(struct akv_coder *c, const struct akv_geom *g, struct akv_in *in, const struct akv_page_rec *rec, uint64_t xxh,
                   uint8_t *body, struct akv_err *err);

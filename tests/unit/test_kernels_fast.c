@@ -289,7 +289,7 @@ static void attn_equal_mixed(void **state)
     }
 }
 
-/* attn: more queries than share a widened chunk, of rows that reach into the next one. */
+/* attn: more queries than a tile holds, of rows that reach into the next one. */
 static void attn_equal_many(void **state)
 {
     (void)state;
