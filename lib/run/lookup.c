@@ -4,38 +4,6 @@
 
 #include "run/session.h"
 
-int64_t akv_walk_tail(struct akv_session *s, const uint32_t *ids, uint32_t n, uint32_t at, akv_page_try *attempt,
-                      struct akv_stats *st, struct akv_err *err)
-{
-    const struct akv_key *parent = at ? &s->keys[at / AKV_PAGE_TOKENS - 1] : NULL;
-    for (uint32_t len = n - at < AKV_PAGE_TOKENS ? n - at : AKV_PAGE_TOKENS - 1; len; len--) {
-        struct akv_key key;
-        int rc = akv_page_key(&key, parent, ids + at, len, err);
-        if (rc == 0)
-            rc = attempt(s, &(struct akv_place){&key, parent, at / AKV_PAGE_TOKENS, ids + at, len}, st, err);
-        if (rc < 0)
-            return rc;
-        if (rc == 1)
-            return at + len;
-    }
-    return at;
-}
-
-int akv_fetch(struct akv_session *s, const struct akv_place *p, struct akv_page_rec *rec, struct akv_stats *st)
-{
-    struct akv_err why = {0};
-    if (!s->store)
-        return 0;
-    int found = akv_store_get(s->store, &s->head, p->key, p->parent, p->index, p->ids, p->n, rec, &why);
-    if (found == 1) {
-        akv_store_touch(s->store, &s->head, p->key);
-        st->bytes_read += rec->coded_bytes;
-        return 1;
-    }
-    akv_miss(s, st, p->index, &why);
-    return 0;
-}
-
 void akv_miss(struct akv_session *s, struct akv_stats *st, uint32_t index, const struct akv_err *why)
 {
     if (!why->code)

@@ -1,6 +1,23 @@
 /* akv_session_restore: what the store has of a prompt goes to the output as it stands; nothing is decoded or computed. */
 #include "run/session.h"
 
+/* The page from the store: 1, or 0: a miss, with words when it was more than absence. *rec lives until the store's next call. */
+static int fetch(struct akv_session *s, const struct akv_place *p, struct akv_page_rec *rec, struct akv_stats *st)
+{
+    struct akv_err why = {0};
+    if (!s->store)
+        return 0;
+    int found = akv_store_get(s->store, &s->head, p->key, p->parent, p->index, p->ids, p->n, rec, &why);
+    if (found == 1) {
+        akv_store_touch(s->store, &s->head, p->key);
+        st->bytes_read += rec->coded_bytes;
+        return 1;
+    }
+    akv_miss(s, st, p->index, &why);
+    return 0;
+}
+
+/* 1: the page is there and was written, 0: a miss. */
 static int emit(struct akv_session *s, const struct akv_place *p, struct akv_stats *st, struct akv_err *err)
 {
     struct akv_page_rec rec;
@@ -8,7 +25,7 @@ static int emit(struct akv_session *s, const struct akv_place *p, struct akv_sta
         akv_writer_outgrow(s->writer, p->index, p->parent, p->ids, p->n);
         st->source = "stream";
     } else {
-        if (!akv_fetch(s, p, &rec, st))
+        if (!fetch(s, p, &rec, st))
             return 0;
         int rc = akv_pages_write(s, &rec, st, err);
         if (rc < 0)
@@ -40,6 +57,25 @@ static int64_t emit_pages(struct akv_session *s, const uint32_t *ids, uint32_t n
     return at;
 }
 
+/* The longest tail behind the whole pages of ids[0..at). Returns the tokens written in all. */
+static int64_t emit_tail(struct akv_session *s, const uint32_t *ids, uint32_t n, uint32_t at, struct akv_stats *st,
+                         struct akv_err *err)
+{
+    const uint32_t i = at / AKV_PAGE_TOKENS;
+    const struct akv_key *parent = i ? &s->keys[i - 1] : NULL;
+    for (uint32_t len = n - at < AKV_PAGE_TOKENS ? n - at : AKV_PAGE_TOKENS - 1; len; len--) {
+        struct akv_key key;
+        int rc = akv_page_key(&key, parent, ids + at, len, err);
+        if (rc == 0)
+            rc = emit(s, &(struct akv_place){&key, parent, i, ids + at, len}, st, err);
+        if (rc < 0)
+            return rc;
+        if (rc == 1)
+            return at + len;
+    }
+    return at;
+}
+
 int akv_session_restore(struct akv_session *s, const struct akv_request *r, bool require, struct akv_stats *st, struct akv_err *err)
 {
     uint32_t n = (uint32_t)r->rec.n;
@@ -57,7 +93,7 @@ int akv_session_restore(struct akv_session *s, const struct akv_request *r, bool
         return rc;
     int64_t found = emit_pages(s, r->rec.ids, n, st, err);
     if (found >= 0)
-        found = akv_walk_tail(s, r->rec.ids, n, (uint32_t)found, emit, st, err);
+        found = emit_tail(s, r->rec.ids, n, (uint32_t)found, st, err);
     if (found < 0)
         return (int)found;
     st->cached_tokens = (uint32_t)found;

@@ -102,14 +102,6 @@ struct akv_place {
     uint32_t n;
 };
 
-/* 1: the page is there and was taken, 0: a miss. */
-typedef int akv_page_try(struct akv_session *s, const struct akv_place *p, struct akv_stats *st, struct akv_err *err);
-
-/* From the whole pages of ids[at..n) that were taken: the longest tail behind them. Returns the tokens taken in all. */
-int64_t akv_walk_tail(struct akv_session *s, const uint32_t *ids, uint32_t n, uint32_t at, akv_page_try *attempt,
-                      struct akv_stats *st, struct akv_err *err);
-/* The page from the store: 1, or 0: a miss, with words when it was more than absence. *rec lives until the store's next call. */
-int akv_fetch(struct akv_session *s, const struct akv_place *p, struct akv_page_rec *rec, struct akv_stats *st);
 /* Note a page that was there but could not be used; the first one explains the miss. */
 void akv_miss(struct akv_session *s, struct akv_stats *st, uint32_t index, const struct akv_err *why);
 /* Fill st->miss when the hit is not full and nothing said why yet. */
